@@ -1,0 +1,44 @@
+"""An Agent is a network with the recipe that it came from: what a checkpoint holds and a game is played with."""
+
+from typing import NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from a3c_core.envs import make_env, spaces_of
+from a3c_core.model import ActorCritic, Memory, Policy, build_model
+from a3c_core.recipe import Recipe
+
+
+class Agent(NamedTuple):
+    """A network and the recipe that shaped it. It holds no state: memory is handed in and out."""
+
+    recipe: Recipe
+    model: ActorCritic
+    steps: int
+    """Steps of training behind it."""
+
+    @classmethod
+    def untrained(cls, recipe: Recipe) -> "Agent":
+        """The agent as training finds it: fresh weights from the recipe's seed. Raises UnknownEnv."""
+        return cls(recipe, build_model(recipe, spaces_of(recipe.env)), steps=0)
+
+    def make_env(self, render_mode: str | None = None) -> gym.Env:
+        """The environment that the agent was trained for, with the actions that it gives."""
+        return make_env(self.recipe, render_mode)
+
+    @torch.no_grad()
+    def think(self, obs: np.ndarray, memory: Memory | None = None) -> tuple[Policy, np.ndarray, Memory]:
+        """Policy (batch shape [1, B]), value [B] and new memory for observations [B, ...] of one moment.
+
+        `memory` None is an empty one: the first moment of an episode.
+        """
+        memory = self.model.initial_memory(len(obs)) if memory is None else memory
+        policy, value, memory = self.model(torch.from_numpy(obs)[None], torch.zeros(1, len(obs)), memory)
+        return policy, value[0].numpy(), memory
+
+    def act(self, obs: np.ndarray, memory: Memory | None = None) -> tuple[np.ndarray | int, Memory]:
+        """The agent's greedy action for one observation, and the memory to hand in with the next one."""
+        policy, _, memory = self.think(np.asarray(obs)[None], memory)
+        return policy.act(greedy=True)[0, 0].numpy(), memory

@@ -1,0 +1,171 @@
+"""A checkpoint is a directory that knows what it is: weights as safetensors, everything else as JSON.
+
+    model.safetensors    the weights, one tensor per parameter
+    recipe.json          the Recipe that made them, with the schema's version and the steps trained
+    resume.safetensors   only while training: weights, optimizer state and counters of one moment
+
+Every file is replaced as a whole, so a crash leaves the old one or the new one. Loading is strict.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from a3c_core.agent import Agent
+from a3c_core.envs import UnknownEnv
+from a3c_core.recipe import Recipe
+
+SCHEMA_VERSION = 1
+MODEL, RECIPE, RESUME = "model.safetensors", "recipe.json", "resume.safetensors"
+MAX_JSON_BYTES = 8 * 2**20
+
+Record = TypeVar("Record")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint can't be read or written; the message names the file and what to do."""
+
+
+def save_agent(directory: Path, agent: Agent) -> None:
+    """Writes `agent` as a checkpoint; raises CheckpointError where the disk refuses."""
+    write_record(directory / RECIPE, {"steps": agent.steps, "recipe": asdict(agent.recipe)})
+    save_tensors(directory / MODEL, agent.model.state_dict())
+
+
+def load_agent(directory: Path) -> Agent:
+    """The agent that `directory` holds.
+
+    Raises CheckpointError for a missing, broken or foreign file and for weights that are not the recipe's:
+    a missing, extra or wrongly shaped tensor, a value that is not a number.
+    """
+    path = directory / RECIPE
+    if not path.is_file():
+        raise CheckpointError(
+            f"{directory} is no checkpoint: it has no {RECIPE}. Name a directory that training wrote."
+        )
+    record = read_record(path)
+    recipe = parse(Recipe, record.pop("recipe", None), path)
+    steps = parse(int, record.pop("steps", None), path)
+    if record:
+        raise CheckpointError(f"{path} has unknown fields: {', '.join(sorted(record))}. {_OTHER_VERSION}")
+    try:
+        agent = Agent.untrained(recipe)._replace(steps=steps)
+    except UnknownEnv as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    load_weights(agent, directory / MODEL)
+    return agent
+
+
+def load_weights(agent: Agent, path: Path) -> None:
+    """Replaces the weights of `agent` by those in `path`; raises CheckpointError unless they fit exactly."""
+    expected = agent.model.state_dict()
+    tensors = load_tensors(path, expected)
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{path}: tensor {name} holds values that are not numbers. Take another checkpoint.")
+    agent.model.load_state_dict(tensors)
+    agent.model.eval()
+
+
+_OTHER_VERSION = "It may come from a newer version: update A3C Arcade, or take another checkpoint."
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The fields of a JSON file of ours, its schema version checked and removed. Raises CheckpointError."""
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise CheckpointError(f"{path} is larger than {MAX_JSON_BYTES} bytes: not a file of ours.")
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}. Download or copy it again.") from None
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not valid JSON ({error}). Download or copy it again.") from None
+    version = record.pop("schema_version", None) if isinstance(record, dict) else None
+    if not isinstance(version, int):
+        raise CheckpointError(f"{path} has no schema_version: it is not a file of ours. Take another checkpoint.")
+    if version > SCHEMA_VERSION:
+        raise CheckpointError(
+            f"{path} has schema version {version}, this program knows up to {SCHEMA_VERSION}: update A3C Arcade."
+        )
+    return record
+
+
+def parse(kind: type[Record], value: object, path: Path) -> Record:
+    """`value` from the JSON file `path` as a `kind`; raises CheckpointError that names each field that is wrong."""
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in error.errors())
+        raise CheckpointError(f"{path} is not what it should be: {wrong}. {_OTHER_VERSION}") from None
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Writes a JSON file of ours as a whole. Raises CheckpointError."""
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **record}, indent=2)
+    replace(path, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Writes a safetensors file as a whole. Raises CheckpointError."""
+    data = save({name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, {"format": "pt"})
+    replace(path, lambda part: part.write_bytes(data))
+
+
+def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, which must have exactly the names, shapes and types of `expected`.
+
+    The header is checked before any tensor is read. Raises CheckpointError.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = set(file.keys())
+            for what, wrong in (("lacks", expected.keys() - names), ("has an unknown", names - expected.keys())):
+                if wrong:
+                    raise CheckpointError(f"{path} {what} tensor {', '.join(sorted(wrong))}. {_NOT_ITS_RECIPE}")
+            for name, tensor in expected.items():
+                shape = tuple(file.get_slice(name).get_shape())
+                if shape != tuple(tensor.shape):
+                    raise CheckpointError(
+                        f"{path}: tensor {name} has shape {shape}, not {tuple(tensor.shape)}. {_NOT_ITS_RECIPE}"
+                    )
+            tensors = {name: file.get_tensor(name) for name in expected}
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read {path} ({error}). Download or copy it again.") from None
+    for name, tensor in tensors.items():
+        if tensor.dtype != expected[name].dtype:
+            raise CheckpointError(f"{path}: tensor {name} is {tensor.dtype}, not {expected[name].dtype}.")
+    return tensors
+
+
+_NOT_ITS_RECIPE = f"The weights do not belong to the {RECIPE} beside them: take both from the same checkpoint."
+
+
+def replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Writes a file beside `path`, then moves it there in one stroke. Raises CheckpointError, the old file kept."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write {path}: {error.strerror}. Free some space or choose another place."
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def count_parameters(agent: Agent) -> int:
+    """Number of weights of the agent's network."""
+    return sum(torch.numel(parameter) for parameter in agent.model.parameters())

@@ -1,0 +1,89 @@
+"""A Recipe is everything needed to repeat a run: a flat, frozen, validated dataclass that reads and writes JSON."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+Count = Annotated[int, Field(ge=1, le=4096)]
+Steps = Annotated[int, Field(ge=1, le=10**10)]
+Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class Recipe:
+    """Every number that shaped a run. A step is one decision of one agent in one environment."""
+
+    env: Annotated[str, Field(max_length=100)] = "CartPole-v1"
+    """Gymnasium id of the environment, one of `a3c_core.envs.ENVS`."""
+    seed: Annotated[int, Field(ge=0, lt=10**9)] = 0
+    """Seeds the first weights, the environments and the sampling of actions."""
+    steps: Steps = 500_000
+    """Steps of all workers together until the run ends."""
+
+    workers: Annotated[int, Field(ge=1, le=256)] = 2
+    """Asynchronous worker processes, one thread each. One worker is A2C."""
+    envs_per_worker: Count = 16
+    """Environments that each worker steps together, as one batch. One is the paper's A3C."""
+    n_steps: Annotated[tuple[Count, ...], Field(min_length=1, max_length=256)] = (32,)
+    """Steps of each environment between updates (t_max in the paper). Several numbers are a
+    distributed step size: worker `rank` takes number `rank` modulo how many there are."""
+
+    encoder: Literal["vector"] = "vector"
+    """What turns an observation into features: vector hands it on as it is."""
+    core: Literal["none", "lstm"] = "none"
+    """Memory between the encoder and the heads."""
+    core_size: Count = 64
+    """Units of the LSTM, where there is one."""
+    head_layers: Annotated[tuple[Count, ...], Field(max_length=8)] = (64, 64)
+    """Hidden tanh layers of the policy's and of the value's own head."""
+    initial_std: Positive = 1.0
+    """Standard deviation of a continuous policy before training, in units of half the action's range."""
+
+    gamma: Fraction = 0.99
+    """Discount of a reward that comes one step later."""
+    gae_lambda: Fraction = 0.95
+    """Lambda of generalized advantage estimation; 1 gives the paper's n-step returns."""
+    normalize_advantages: bool = True
+    """Give each rollout's advantages mean 0 and standard deviation 1 before they weigh the policy's gradient."""
+    value_cost: NonNegative = 0.5
+    """Weight of the value's squared error in the loss."""
+    entropy_cost: NonNegative = 0.01
+    """Weight of the policy's entropy (beta in the paper): higher explores longer."""
+    reward_shift: Number = 0.0
+    """Added to each reward before it is scaled. Scores are always of the true reward."""
+    reward_scale: Positive = 1.0
+    """Multiplies each shifted reward."""
+    reward_clip: Positive | None = None
+    """Bound of the learner's reward on both sides, after shift and scale."""
+
+    optimizer: Literal["adam", "amsgrad", "rmsprop"] = "adam"
+    """The optimizer that all workers share; rmsprop is the paper's, with epsilon inside the root."""
+    learning_rate: Positive = 5e-3
+    """Step size of the optimizer at the first step."""
+    learning_rate_decay: Literal["linear", "none"] = "linear"
+    """How the learning rate falls: linearly to 0 at the last step, or not at all."""
+    adam_betas: tuple[Fraction, Fraction] = (0.9, 0.999)
+    """Decay of Adam's first and second moment per update."""
+    rmsprop_alpha: Fraction = 0.99
+    """Decay of RMSProp's squared gradient per update."""
+    epsilon: Positive = 1e-5
+    """The optimizer's small constant against division by zero."""
+    max_gradient_norm: Positive | None = 0.5
+    """Longer gradients (global 2-norm) are scaled down to this length; none leaves them as they are."""
+    share_statistics: bool = True
+    """Share the optimizer's moments between workers, as the paper found best; else each worker has its own."""
+    lock_free: bool = True
+    """Workers write the shared weights without waiting for each other (Hogwild); else one at a time."""
+
+    def n_steps_of(self, rank: int) -> int:
+        """The rollout length of worker `rank`."""
+        return self.n_steps[rank % len(self.n_steps)]
+
+    def learning_rate_at(self, steps: int) -> float:
+        """The learning rate after `steps` steps of the run."""
+        left = max(0.0, 1.0 - steps / self.steps)
+        return self.learning_rate * {"linear": left, "none": 1.0}[self.learning_rate_decay]

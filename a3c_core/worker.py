@@ -1,0 +1,155 @@
+"""The asynchronous loop (Mnih et al. 2016, algorithm S3) and what its workers share."""
+
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from typing import NamedTuple
+
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor, nn
+from torch import multiprocessing as mp
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from a3c_core.envs import Spaces, make_envs, training_seed
+from a3c_core.loss import a3c_loss
+from a3c_core.model import build_model
+from a3c_core.optim import build_optimizers
+from a3c_core.recipe import Recipe
+from a3c_core.rollout import Stepper
+
+MakeEnvs = Callable[[Recipe, int], VectorEnv]
+
+
+class Shared:
+    """What all workers write: the weights theta, the optimizer's state and the step count.
+
+    Workers know nothing of it but three verbs: `pull` the newest weights, `push` a gradient, ask if they `go_on`.
+    """
+
+    def __init__(self, recipe: Recipe, weights: Tensor, context: BaseContext) -> None:
+        self.recipe = recipe
+        self.theta = nn.Parameter(weights.clone().share_memory_())
+        self.optimizers = build_optimizers(self.theta, recipe)
+        self._steps = context.Value("q", 0)
+        self._updates = context.Value("q", 0)
+        self._stop = context.Event()
+        self._turn = nullcontext() if recipe.lock_free else context.Lock()
+
+    @property
+    def steps(self) -> int:
+        """Steps of all workers together, in the whole run."""
+        return self._steps.value
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self._steps.value = steps
+
+    def stop(self) -> None:
+        """Asks all workers to end after the rollout that they are in."""
+        self._stop.set()
+
+    def go_on(self) -> bool:
+        """Whether there are steps left and nobody asked to stop."""
+        return self.steps < self.recipe.steps and not self._stop.is_set()
+
+    def pull(self, weights: Tensor) -> int:
+        """Copies the newest weights into a worker's own; returns the number of updates that they have seen."""
+        with self._turn:
+            weights.copy_(self.theta.detach())
+        return self._updates.value
+
+    def push(self, gradient: Tensor, *, rank: int, steps: int) -> int:
+        """Steps the shared optimizer with a worker's gradient; returns the updates that were made before this one."""
+        optimizer = self.optimizers[rank % len(self.optimizers)]
+        optimizer.param_groups[0]["lr"] = self.recipe.learning_rate_at(self.steps)
+        (theta,) = optimizer.param_groups[0]["params"]
+        theta.grad = gradient
+        with self._turn:
+            optimizer.step()
+        with self._steps.get_lock():
+            self._steps.value += steps
+        with self._updates.get_lock():
+            self._updates.value += 1
+            return self._updates.value - 1
+
+
+class Report(NamedTuple):
+    """What a worker tells of one update."""
+
+    rank: int
+    returns: list[float]
+    """True returns of the episodes that ended."""
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    explained_variance: float
+    gradient_norm: float
+    """2-norm of the whole gradient before it was clipped."""
+    staleness: int
+    """Updates of other workers between this one's pull and its push."""
+
+
+class Failure(NamedTuple):
+    """A worker's last words."""
+
+    rank: int
+    traceback: str
+
+
+def work(rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, report: Callable, make: MakeEnvs) -> None:
+    """One worker, until the run's steps are done: pull, step, learn, push."""
+    envs = make(recipe, recipe.envs_per_worker)
+    model = build_model(recipe, spaces)
+    weights = parameters_to_vector(model.parameters()).detach()
+    vector_to_parameters(weights, model.parameters())  # from here on the parameters are views of `weights`
+    stepper = Stepper(envs, recipe, model, training_seed(recipe, rank))
+    n_steps = recipe.n_steps_of(rank)
+
+    while shared.go_on():
+        seen = shared.pull(weights)
+        rollout = stepper.rollout(model, n_steps)
+        losses = a3c_loss(model, rollout, recipe)
+        gradient, norm = clip(gradient_of(losses.total, model), recipe.max_gradient_norm)
+        before = shared.push(gradient, rank=rank, steps=rollout.rewards.numel())
+        parts = (losses.policy, losses.value, losses.entropy, losses.explained_variance)
+        report(Report(rank, stepper.finished, *(part.item() for part in parts), norm, before - seen))
+    envs.close()
+
+
+def gradient_of(loss: Tensor, model: nn.Module) -> Tensor:
+    """The loss's gradient for all of the model's parameters, as one vector in their order."""
+    return parameters_to_vector(torch.autograd.grad(loss, list(model.parameters())))
+
+
+def clip(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, float]:
+    """The gradient scaled down to `max_norm` if it is longer, and the 2-norm that it had."""
+    norm = gradient.norm().item()
+    if max_norm is not None and norm > max_norm:
+        gradient *= max_norm / norm
+    return gradient, norm
+
+
+def worker_process(
+    rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, reports: Connection, make: MakeEnvs = make_envs
+) -> None:
+    """Entry point of a worker's process: sends Reports, or a Failure as its last word; never outlives its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    torch.manual_seed(training_seed(recipe, rank))
+    try:
+        work(rank, recipe, spaces, shared, reports.send, make)
+    except Exception:
+        reports.send(Failure(rank, traceback.format_exc()))
+        raise SystemExit(1) from None
+
+
+def _die_with_parent() -> None:
+    mp.parent_process().join()
+    signal.raise_signal(signal.SIGKILL)

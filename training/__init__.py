@@ -1,0 +1,1 @@
+"""Training: the recipes, the parent process of a run, and the command line `python -m training`."""

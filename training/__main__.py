@@ -1,0 +1,195 @@
+"""Train A3C agents, score them, and keep the good ones in the zoo."""
+
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tqdm import tqdm
+from tyro.conf import Positional
+
+import zoo
+from a3c_core.checkpoint import load_agent
+from a3c_core.play import Score, evaluate
+from a3c_core.recipe import Recipe
+from training.keep import keep
+from training.recipes import RECIPES
+from training.run import WorkerDied, train
+
+RUNS = Path("runs")
+
+
+def train_(
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")], *, out: Path | None = None, resume: Path | None = None
+) -> None:
+    """Train an agent. Ctrl-C ends early and keeps what was learnt.
+
+    Args:
+        recipe: what to train; every number of it is an option.
+        out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
+        resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
+    """
+    directory = resume or out or new_directory(recipe)
+    print(f"training {recipe.env} in {directory}", flush=True)
+    progress = None
+    terminal = sys.stderr.isatty()
+    bar = tqdm(
+        total=recipe.steps, unit=" steps", unit_scale=True, dynamic_ncols=True, mininterval=0.1 if terminal else 30
+    )
+    try:
+        with bar:
+            for progress in train(recipe, directory, resume=resume is not None):
+                bar.set_postfix_str(words(progress.mean_return), refresh=False)
+                bar.update(min(progress.steps, recipe.steps) - bar.n)
+    except KeyboardInterrupt:
+        print(f"stopped: the checkpoint is in {directory}, continue with --resume {directory}", file=sys.stderr)
+        raise SystemExit(130) from None
+    print(
+        f"{progress.steps:,} steps in {progress.seconds:.1f} s, {progress.episodes:,} episodes, "
+        f"{words(progress.mean_return)}\nscore it:  python -m training evaluate {directory}"
+    )
+
+
+def words(mean_return: float | None) -> str:
+    """The mean return of the last 100 training episodes, as the progress line has it."""
+    return "no episode yet" if mean_return is None else f"mean return {mean_return:.1f}"
+
+
+def new_directory(recipe: Recipe) -> Path:
+    """A directory in runs/ that is not there yet."""
+    stem = f"{recipe.env}-seed{recipe.seed}"
+    return next(path for n in range(1, 10**6) if not (path := RUNS / f"{stem}-{n}").exists())
+
+
+def evaluate_(
+    agent: Positional[str],
+    /,
+    *,
+    episodes: int = 100,
+    first_seed: int = 0,
+    sampled: bool = False,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Score an agent over many games, each with a seed that no training uses.
+
+    Args:
+        agent: an agent of the zoo, or a directory that training wrote.
+        episodes: how many games.
+        first_seed: seed of the first game; the others follow.
+        sampled: draw actions from the policy instead of taking the likeliest.
+        as_json: print JSON, with every game's return.
+    """
+    with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
+        loaded = zoo.load(agent)
+        score = evaluate(
+            loaded,
+            episodes,
+            greedy=not sampled,
+            first_seed=first_seed,
+            progress=lambda finished: bar.update(finished - bar.n),
+        )
+    if as_json:
+        print(json.dumps(score_record(agent, score)))
+    else:
+        print(f"{agent}: {score.mean:.2f} ± {score.std:.2f} on {score.env} ({score.protocol})")
+
+
+def score_record(agent: str, score: Score) -> dict[str, object]:
+    """A score as `evaluate --json` prints it."""
+    return {
+        "agent": agent,
+        "env": score.env,
+        "mean": score.mean,
+        "std": score.std,
+        "standard_error": score.standard_error,
+        "protocol": score.protocol,
+        "greedy": score.greedy,
+        "first_seed": score.first_seed,
+        "episodes": len(score.returns),
+        "steps": score.steps,
+        "returns": list(score.returns),
+    }
+
+
+def keep_(
+    run: Positional[Path],
+    /,
+    *,
+    name: str,
+    summary: str | None = None,
+    command: str = "",
+    episodes: int = 1000,
+    force: bool = False,
+) -> None:
+    """Score a run afresh and make it an agent of the zoo, if it beats the one of that name.
+
+    Args:
+        run: a directory that training wrote.
+        name: the agent's name in the zoo.
+        summary: one line about the agent.
+        command: the command that trained it, if it was not `python -m training train NAME`.
+        episodes: how many games to score it over.
+        force: replace an agent that scores better.
+    """
+    command = command or command_of(name, load_agent(run).recipe)
+    with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
+        entry = keep(
+            run,
+            name,
+            summary=summary,
+            command=command,
+            episodes=episodes,
+            force=force,
+            progress=lambda finished: bar.update(finished - bar.n),
+        )
+    print(f"{entry.name}: {entry.score.mean:.2f} ± {entry.score.std:.2f}, kept in {entry.directory}")
+
+
+def command_of(name: str, recipe: Recipe) -> str:
+    """The command that trains `recipe`: the shipped recipe of that name and the options that differ from it."""
+    shipped = RECIPES.get(name)
+    if shipped is None or shipped.env != recipe.env:
+        raise ValueError(f"there is no recipe {name}: give the command that trained the agent with --command")
+    options = []
+    for field in recipe.__dataclass_fields__:
+        value = getattr(recipe, field)
+        if value != getattr(shipped, field):
+            flag = field.replace("_", "-")
+            if isinstance(value, bool):
+                options.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                values = value if isinstance(value, tuple) else (value,)
+                options += [f"--{flag}", *map(str, values)]
+    return shlex.join(["python", "-m", "training", "train", name, *options])
+
+
+def recipes(argv: list[str]) -> dict[str, Recipe]:
+    """The recipes on offer: the shipped ones, or the one of the run that --resume names."""
+    if "--resume" not in argv[:-1]:
+        return RECIPES
+    resumed = load_agent(Path(argv[argv.index("--resume") + 1])).recipe
+    return {name: resumed for name, recipe in RECIPES.items() if recipe.env == resumed.env}
+
+
+def main(argv: list[str]) -> None:
+    """Parses the command line; known errors end in one sentence."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # a polite kill is a Ctrl-C
+    try:
+        offered = tyro.extras.subcommand_type_from_defaults(recipes(argv), prefix_names=False)
+        train_.__annotations__["recipe"] = Annotated[offered, tyro.conf.arg(name="")]
+        tyro.extras.subcommand_cli_from_dict(
+            {"train": train_, "evaluate": evaluate_, "keep": keep_},
+            prog="python -m training",
+            description=__doc__,
+            args=argv,
+            config=(tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+        )
+    except (ValueError, OSError, WorkerDied) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

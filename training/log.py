@@ -1,0 +1,123 @@
+"""What a run tells: Progress, one record per moment, kept as JSON lines and as TensorBoard events."""
+
+import json
+import time
+from collections import deque
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tensorboardX import SummaryWriter
+
+from a3c_core.worker import Report
+
+LOG = "log.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """A moment of a run. Numbers of updates are means over those since the moment before."""
+
+    steps: int
+    """Steps of all workers together."""
+    seconds: float
+    """Seconds of training, of all sittings together, workers' start included."""
+    steps_per_second: float
+    """Since the moment before."""
+    seconds_left: float | None
+    """At this sitting's speed; None before there is one."""
+    episodes: int
+    """Training episodes finished."""
+    mean_return: float | None
+    """Mean true return of the last 100 training episodes; None before the first has ended."""
+    updates: int
+    """Gradients handed over since the moment before."""
+    learning_rate: float
+    policy_loss: float | None = None
+    value_loss: float | None = None
+    entropy: float | None = None
+    """Of the policy, in nats."""
+    explained_variance: float | None = None
+    """1 is a perfect value, 0 a constant one."""
+    gradient_norm: float | None = None
+    """Before clipping."""
+    staleness: float | None = None
+    """Updates of other workers between a worker's pull and its push."""
+
+
+class Tally:
+    """Counts what the workers report, from one moment to the next."""
+
+    def __init__(self, *, seconds: float = 0.0, episodes: int = 0, steps: int = 0) -> None:
+        self.episodes = episodes
+        self.recent: deque[float] = deque(maxlen=100)
+        """True returns of the last 100 training episodes."""
+        self._reports: list[Report] = []
+        self._started = time.monotonic() - seconds
+        self._sitting = self._latest = (time.monotonic(), steps)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def add(self, report: Report) -> None:
+        self._reports.append(report)
+        self.episodes += len(report.returns)
+        self.recent.extend(report.returns)
+
+    def moment(self, steps: int, *, goal: int, learning_rate: float) -> Progress:
+        """The Progress since the last call."""
+        now = time.monotonic()
+        rate = (steps - self._latest[1]) / max(now - self._latest[0], 1e-6)
+        pace = (steps - self._sitting[1]) / max(now - self._sitting[0], 1e-6)
+        self._latest = (now, steps)
+        reports, self._reports = self._reports, []
+        means = {name: _mean([getattr(report, name) for report in reports]) for name in _MEANS} if reports else {}
+        return Progress(
+            steps=steps,
+            seconds=self.seconds,
+            steps_per_second=rate,
+            seconds_left=max(0, goal - steps) / pace if pace else None,
+            episodes=self.episodes,
+            mean_return=_mean(self.recent) if self.recent else None,
+            updates=len(reports),
+            learning_rate=learning_rate,
+            **means,
+        )
+
+
+_MEANS = ("policy_loss", "value_loss", "entropy", "explained_variance", "gradient_norm", "staleness")
+
+
+def _mean(numbers: "list[float] | deque[float]") -> float:
+    return sum(numbers) / len(numbers)
+
+
+class Log:
+    """Writes each Progress to log.jsonl and to TensorBoard events in a run's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._lines = (directory / LOG).open("a", encoding="utf-8", buffering=1)
+        self._events = SummaryWriter(str(directory), flush_secs=10)
+
+    def write(self, progress: Progress) -> None:
+        record = asdict(progress)
+        self._lines.write(json.dumps(record) + "\n")
+        for name, value in record.items():
+            if name != "steps" and value is not None:
+                self._events.add_scalar(f"train/{name}", value, progress.steps)
+
+    def close(self) -> None:
+        self._lines.close()
+        self._events.close()
+
+
+def read_log(directory: Path) -> list[Progress]:
+    """All moments of a run, in order; a line that a crash cut short is left out."""
+    path = directory / LOG
+    moments = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        try:
+            moments.append(Progress(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue
+    return moments

@@ -1,0 +1,25 @@
+"""The recipes that made the zoo."""
+
+from a3c_core.recipe import Recipe
+
+RECIPES: dict[str, Recipe] = {
+    "cartpole": Recipe(
+        env="CartPole-v1",
+        steps=400_000,
+        envs_per_worker=16,
+        n_steps=(32,),
+        learning_rate=5e-3,
+    ),
+    "pendulum": Recipe(
+        env="Pendulum-v1",
+        steps=2_000_000,
+        envs_per_worker=16,
+        n_steps=(50,),
+        gamma=0.97,
+        learning_rate=2e-3,
+        entropy_cost=0.0,
+        max_gradient_norm=1.0,
+        reward_shift=8.0,
+        reward_scale=1 / 8,
+    ),
+}

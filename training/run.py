@@ -1,0 +1,208 @@
+"""A run's parent process: starts the workers, logs, checkpoints, resumes, and notices the dead."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+import torch
+from torch import multiprocessing as mp
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from a3c_core.agent import Agent
+from a3c_core.checkpoint import RECIPE, RESUME, CheckpointError, load_tensors, save_agent, save_tensors
+from a3c_core.envs import Spaces, make_envs
+from a3c_core.model import build_model
+from a3c_core.recipe import Recipe
+from a3c_core.worker import Failure, MakeEnvs, Shared, worker_process
+from training.log import Log, Progress, Tally
+
+CHECKPOINT_SECONDS = 60.0
+LOG_SECONDS = 0.25
+LOG_SHARE = 0.005
+"""Long runs log less often: once per this share of the run's seconds, up to every LOG_SECONDS_MOST."""
+LOG_SECONDS_MOST = 10.0
+STOP_SECONDS = 5.0
+
+# A fork server is a fresh process without threads: as safe as `spawn` (forking a threaded parent, such as a web
+# server, can deadlock), but it imports torch once, where every spawned worker would take its 1.3 s again.
+_METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
+_CONTEXT = mp.get_context(_METHOD)
+if _METHOD == "forkserver":
+    _CONTEXT.set_forkserver_preload(["a3c_core.worker"])
+
+
+class WorkerDied(RuntimeError):
+    """A worker raised or was killed; the message holds its traceback or exit code."""
+
+
+def train(recipe: Recipe, directory: Path, *, resume: bool = False, make: MakeEnvs = make_envs) -> Iterator[Progress]:
+    """Trains in `directory`, yielding a Progress every fraction of a second and when the run ends.
+
+    The directory is a checkpoint from the first moment on. Closing the iterator, or an exception inside the loop that
+    draws from it, ends the run early: the workers are stopped and the checkpoint is of that moment.
+
+    Args:
+        recipe: what to train. A resumed run may raise `steps` and change numbers, not the network or the optimizer.
+        directory: where the checkpoint, log.jsonl and TensorBoard events go.
+        resume: continue the run that `directory` holds, else `directory` must not hold one.
+        make: makes each worker's environments.
+
+    Raises:
+        CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
+        WorkerDied: a worker raised or was killed. The checkpoint is kept.
+    """
+    run = _Run(recipe, directory, resume=resume, make=make)
+    try:
+        yield from run.moments()
+    finally:
+        run.close()
+
+
+class _Run:
+    def __init__(self, recipe: Recipe, directory: Path, *, resume: bool, make: MakeEnvs) -> None:
+        if not resume and (directory / RECIPE).exists():
+            raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
+        if resume and not (directory / RESUME).exists():
+            raise CheckpointError(f"{directory} holds no run to resume: it has no {RESUME}. Train without resuming.")
+        self.recipe, self.directory = recipe, directory
+        self.spaces = _spaces(recipe, make)
+        self.model = build_model(recipe, self.spaces)
+        self.shared = Shared(recipe, parameters_to_vector(self.model.parameters()).detach(), _CONTEXT)
+        self.tally = Tally()
+        if resume:
+            self._restore()
+        self._checkpoint()
+        self.log = Log(directory)
+        self.workers, self.reports = [], []
+        try:
+            for rank in range(recipe.workers):
+                self._start(rank, make)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, rank: int, make: MakeEnvs) -> None:
+        ours, theirs = _CONTEXT.Pipe(duplex=False)
+        worker = _CONTEXT.Process(
+            target=worker_process,
+            args=(rank, self.recipe, self.spaces, self.shared, theirs, make),
+            name=f"a3c-worker-{rank}",
+            daemon=True,
+        )
+        worker.start()
+        theirs.close()
+        self.workers.append(worker)
+        self.reports.append(ours)
+
+    def moments(self) -> Iterator[Progress]:
+        """Progress after Progress until every worker has ended."""
+        logged = saved = time.monotonic()
+        while self.reports:
+            self._listen(timeout=LOG_SECONDS)
+            now = time.monotonic()
+            if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.tally.seconds), LOG_SECONDS_MOST):
+                logged = now
+                yield self._moment()
+            if now - saved >= CHECKPOINT_SECONDS:
+                saved = now
+                self._checkpoint()
+        yield self._moment()
+
+    def _listen(self, timeout: float) -> None:
+        """Takes in what the workers report, for `timeout` seconds at most, and notices who ended."""
+        until = time.monotonic() + timeout
+        while self.reports and (left := until - time.monotonic()) > 0:
+            for connection in wait(self.reports, left):
+                try:
+                    message = connection.recv()
+                except (EOFError, OSError):
+                    self._ended(connection)
+                    continue
+                if isinstance(message, Failure):
+                    raise WorkerDied(f"worker {message.rank} failed:\n{message.traceback}")
+                self.tally.add(message)
+
+    def _ended(self, connection: Connection) -> None:
+        """A worker closed its pipe: fine at the run's end, else WorkerDied."""
+        worker = next(w for w, r in zip(self.workers, [*self.reports], strict=True) if r is connection)
+        worker.join(STOP_SECONDS)
+        if worker.exitcode != 0:
+            how = f"was killed by signal {-worker.exitcode}" if (worker.exitcode or 0) < 0 else "stopped answering"
+            raise WorkerDied(f"{worker.name} {how} (exit code {worker.exitcode}). The run can be resumed.")
+        self.workers.remove(worker)
+        self.reports.remove(connection)
+
+    def _moment(self) -> Progress:
+        steps = self.shared.steps
+        rate = self.recipe.learning_rate_at(steps)
+        progress = self.tally.moment(steps, goal=self.recipe.steps, learning_rate=rate)
+        self.log.write(progress)
+        return progress
+
+    def close(self) -> None:
+        """Stops the workers, keeps a checkpoint of the moment, frees everything."""
+        self.shared.stop()
+        until = time.monotonic() + STOP_SECONDS
+        with suppress(WorkerDied):
+            while self.reports and time.monotonic() < until:
+                self._listen(timeout=0.1)
+        for worker in self.workers:
+            worker.kill()
+            worker.join()
+        for connection in self.reports:
+            connection.close()
+        self.log.close()
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        theta = self.shared.theta.detach().clone()
+        steps = self.shared.steps
+        counters = {
+            "steps": torch.tensor(steps),
+            "episodes": torch.tensor(self.tally.episodes),
+            "seconds": torch.tensor(self.tally.seconds, dtype=torch.float64),
+            "recent_returns": torch.full((100,), torch.nan, dtype=torch.float64),
+        }
+        recent = list(self.tally.recent)
+        counters["recent_returns"][: len(recent)] = torch.tensor(recent, dtype=torch.float64)
+        vector_to_parameters(theta, self.model.parameters())
+        save_tensors(self.directory / RESUME, {"theta": theta, **counters, **self._optimizer_state()})
+        save_agent(self.directory, Agent(self.recipe, self.model, steps))
+
+    def _optimizer_state(self) -> dict[str, torch.Tensor]:
+        """Every tensor of every optimizer's state, by name; they are the shared ones themselves."""
+        return {
+            f"optimizer.{number}.{name}": tensor
+            for number, optimizer in enumerate(self.shared.optimizers)
+            for state in optimizer.state.values()
+            for name, tensor in state.items()
+        }
+
+    def _restore(self) -> None:
+        path = self.directory / RESUME
+        state = self._optimizer_state()
+        like = {
+            "theta": self.shared.theta.detach(),
+            "steps": torch.tensor(0),
+            "episodes": torch.tensor(0),
+            "seconds": torch.tensor(0.0, dtype=torch.float64),
+            "recent_returns": torch.zeros(100, dtype=torch.float64),
+            **state,
+        }
+        saved = load_tensors(path, like)
+        with torch.no_grad():
+            self.shared.theta.copy_(saved["theta"])
+            for name, tensor in state.items():
+                tensor.copy_(saved[name])
+        self.shared.steps = int(saved["steps"])
+        recent = saved["recent_returns"]
+        self.tally = Tally(seconds=saved["seconds"].item(), episodes=int(saved["episodes"]), steps=int(saved["steps"]))
+        self.tally.recent.extend(recent[~recent.isnan()].tolist())
+
+
+def _spaces(recipe: Recipe, make: MakeEnvs) -> Spaces:
+    envs = make(recipe, 1)
+    envs.close()
+    return Spaces(envs.single_observation_space, envs.single_action_space)

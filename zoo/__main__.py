@@ -1,0 +1,70 @@
+"""The zoo's command line: python -m zoo list | info NAME | play NAME."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional
+
+import zoo
+from a3c_core.play import play
+from a3c_core.video import write_mp4
+from zoo.card import description, markdown_table, text_table
+from zoo.entry import unknown
+
+
+def list_(*, as_json: Annotated[bool, tyro.conf.arg(name="json")] = False, markdown: bool = False) -> None:
+    """List the agents of the zoo with their scores.
+
+    Args:
+        as_json: print every record whole, as JSON.
+        markdown: print the table of the README.
+    """
+    entries = zoo.entries()
+    if as_json:
+        print(json.dumps({name: asdict(entry) for name, entry in entries.items()}, indent=2))
+    else:
+        print(markdown_table(entries) if markdown else text_table(entries))
+
+
+def info(name: Positional[str], /) -> None:
+    """Tell all that is known of one agent.
+
+    Args:
+        name: an agent of the zoo.
+    """
+    entries = zoo.entries()
+    if name not in entries:
+        raise zoo.UnknownAgent(unknown(name, entries))
+    print(description(entries[name]))
+
+
+def play_(name: Positional[str], /, *, seed: int = 0, out: Path = Path("episode.mp4"), sampled: bool = False) -> None:
+    """Play one game and keep it as a video (H.264; score and seed are in the file's metadata).
+
+    Args:
+        name: an agent of the zoo, or a directory that training wrote.
+        seed: the game's seed; the same seed gives the same game.
+        out: the video to write.
+        sampled: draw actions from the policy instead of taking the likeliest.
+    """
+    episode = play(zoo.load(name), seed, greedy=not sampled)
+    write_mp4(episode, out, title=f"A3C Arcade: {Path(name).name}")
+    print(f"{out}: seed {seed}, {len(episode.actions)} steps, return {episode.total:g}")
+
+
+def main() -> None:
+    """Parses the command line; known errors end in one sentence."""
+    commands = {"list": list_, "info": info, "play": play_}
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            commands, prog="python -m zoo", description=__doc__, config=(tyro.conf.FlagCreatePairsOff,)
+        )
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+if __name__ == "__main__":
+    main()
