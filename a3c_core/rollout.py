@@ -57,9 +57,10 @@ class Stepper:
             self._obs, reward, terminated, truncated, info = self.envs.step(actions[-1].numpy())
             done = terminated | truncated
             learner_reward = learner_rewards(reward, recipe)
-            if truncated.any():
+            cut_short = truncated & ~terminated
+            if cut_short.any():
                 final = self._value_of(final_observations(self._obs, info), np.zeros_like(self._reset), model)
-                learner_reward += recipe.gamma * truncated * final.numpy()
+                learner_reward += recipe.gamma * cut_short * final.numpy()
             rewards.append(torch.from_numpy(learner_reward))
             discounts.append(torch.from_numpy(np.where(done, 0.0, recipe.gamma).astype(np.float32)))
             self._reset = done.astype(np.float32)

@@ -1,8 +1,9 @@
 """A run's parent process: starts the workers, logs, checkpoints, resumes, and notices the dead."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -33,11 +34,24 @@ if _METHOD == "forkserver":
     _CONTEXT.set_forkserver_preload(["a3c_core.worker"])
 
 
+def warm_up() -> None:
+    """Starts the process that workers are forked from, so that the next run need not wait while it imports torch."""
+    if _METHOD == "forkserver":
+        forkserver.ensure_running()
+
+
 class WorkerDied(RuntimeError):
     """A worker raised or was killed; the message holds its traceback or exit code."""
 
 
-def train(recipe: Recipe, directory: Path, *, resume: bool = False, make: MakeEnvs = make_envs) -> Iterator[Progress]:
+def train(
+    recipe: Recipe,
+    directory: Path,
+    *,
+    resume: bool = False,
+    make: MakeEnvs = make_envs,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Progress]:
     """Trains in `directory`, yielding a Progress every fraction of a second and when the run ends.
 
     The directory is a checkpoint from the first moment on. Closing the iterator, or an exception inside the loop that
@@ -48,6 +62,7 @@ def train(recipe: Recipe, directory: Path, *, resume: bool = False, make: MakeEn
         directory: where the checkpoint, log.jsonl and TensorBoard events go.
         resume: continue the run that `directory` holds, else `directory` must not hold one.
         make: makes each worker's environments.
+        stop: asked several times a second; True ends the run early, with a last Progress.
 
     Raises:
         CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
@@ -55,7 +70,7 @@ def train(recipe: Recipe, directory: Path, *, resume: bool = False, make: MakeEn
     """
     run = _Run(recipe, directory, resume=resume, make=make)
     try:
-        yield from run.moments()
+        yield from run.moments(stop)
     finally:
         run.close()
 
@@ -96,10 +111,10 @@ class _Run:
         self.workers.append(worker)
         self.reports.append(ours)
 
-    def moments(self) -> Iterator[Progress]:
-        """Progress after Progress until every worker has ended."""
+    def moments(self, stop: Callable[[], bool]) -> Iterator[Progress]:
+        """Progress after Progress until every worker has ended or `stop` says so."""
         logged = saved = time.monotonic()
-        while self.reports:
+        while self.reports and not stop():
             self._listen(timeout=LOG_SECONDS)
             now = time.monotonic()
             if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.tally.seconds), LOG_SECONDS_MOST):

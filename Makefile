@@ -1,0 +1,37 @@
+# make app serves the arcade, make test runs the tests; both set up what they need, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: app test slow lint format clean
+
+app: $(VENV)/.app
+	$(BIN)/python app.py
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.app: requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install -r requirements.txt
+	touch $@
+
+$(VENV)/.dev: requirements.txt requirements-dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install -r requirements-dev.txt
+	touch $@ $(VENV)/.app

@@ -1,0 +1,24 @@
+"""Entry point of the app, here and on a Space: `python app.py`.
+
+Worker processes import this file again, so everything heavy is imported inside `main`.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
+
+
+def main() -> None:
+    """Serves the app; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where."""
+    import ui
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a polite kill tidies up, as Ctrl-C does
+    threading.Thread(target=ui.warm_up, daemon=True).start()
+    ui.build().launch(**ui.LAUNCH)
+
+
+if __name__ == "__main__":
+    main()

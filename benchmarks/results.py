@@ -1,0 +1,83 @@
+"""What benchmarks keep: results/*.json, and the README.md that is written from them.
+
+python -m benchmarks.results     # writes README.md anew from results/
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+from datetime import datetime, timezone
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def machine() -> dict[str, str | int]:
+    """Where and with what a benchmark ran."""
+    model = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "unknown")
+    packages = ("torch", "gymnasium", "stable-baselines3")
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    now = datetime.now(timezone.utc).date().isoformat()
+    return {"date": now, "processor": model, "cores": os.cpu_count(), "python": platform.python_version(), **versions}
+
+
+def _cpuinfo() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def save(name: str, result: dict) -> None:
+    """Keeps a benchmark's result and writes README.md anew."""
+    (HERE / "results").mkdir(exist_ok=True)
+    (HERE / "results" / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    (HERE / "README.md").write_text(readme())
+
+
+def readme() -> str:
+    """README.md, from the results alone."""
+    result = json.loads((HERE / "results" / "time_to_solve.json").read_text())
+    where = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
+    parts = [
+        "# Benchmarks",
+        "Written by `python -m benchmarks.results` from `results/*.json`; do not edit.",
+        "## Time to solve",
+        "`python -m benchmarks.time_to_solve` (its first lines tell how the time is taken). Seconds until the mean "
+        "return of the last 100 training episodes reaches 475 on CartPole-v1, -200 on Pendulum-v1. An unsolved trial "
+        "counts as infinite in the median. *Times faster* is the peer's median divided by ours (`a3c`).",
+        f"Measured with: {where}.",
+        *(f"**{task}**\n\n{solve_table(result['trials'], task)}" for task in ("cartpole", "pendulum")),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def solve_table(trials: list[dict], task: str) -> str:
+    """One row per competitor: solved, median and range of the seconds, median steps, ratio to ours."""
+    groups: dict[str, list[dict]] = {}
+    for trial in trials:
+        if trial["task"] == task:
+            groups.setdefault(trial["competitor"], []).append(trial)
+    base = median_seconds(groups["a3c"])
+    lines = [
+        "| | solved | median s | fastest to slowest s | median steps | times faster |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, group in groups.items():
+        solved = [trial for trial in group if trial["seconds"] is not None]
+        seconds = sorted(trial["seconds"] for trial in solved)
+        span = f"{seconds[0]:.1f} to {seconds[-1]:.1f}" if seconds else ""
+        steps = f"{statistics.median(trial['steps'] for trial in solved):,.0f}" if solved else ""
+        median = median_seconds(group)
+        shown, ratio = ("never", "") if median == float("inf") else (f"{median:.1f}", f"{median / base:.1f}")
+        lines.append(f"| {name} | {len(solved)} of {len(group)} | {shown} | {span} | {steps} | {ratio} |")
+    return "\n".join(lines)
+
+
+def median_seconds(group: list[dict]) -> float:
+    """Median seconds of a competitor's trials, an unsolved one counting as infinite."""
+    return statistics.median(float("inf") if trial["seconds"] is None else trial["seconds"] for trial in group)
+
+
+if __name__ == "__main__":
+    (HERE / "README.md").write_text(readme())

@@ -1,0 +1,1 @@
+"""The tests, a package so that worker processes can import its toy environments."""

@@ -1,0 +1,45 @@
+"""Looking at processes through /proc."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be reaped does not."""
+    try:
+        return _stat(pid)[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def descendants(pid: int) -> set[int]:
+    """All running processes below `pid`: its children, theirs (a fork server's are the workers), and so on."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent = _stat(int(entry.name))
+            except OSError:
+                continue
+            if state not in "ZX":
+                parents[int(entry.name)] = int(parent)
+    found, new = set(), {pid}
+    while new:
+        new = {child for child, parent in parents.items() if parent in new}
+        found |= new
+    return found
+
+
+def wait_until(condition: Callable[[], object], seconds: float) -> bool:
+    """Waits until `condition` holds, for `seconds` at most; returns whether it does."""
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.02)
+    return bool(condition())
+
+
+def _stat(pid: int) -> tuple[str, str]:
+    """State and parent of a process; they follow its name, which ends at the last parenthesis."""
+    state, parent, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return state, parent

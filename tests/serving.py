@@ -1,0 +1,104 @@
+"""The app as its visitors meet it: `python app.py` in a process of its own, with no network beyond this machine."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from tests.processes import descendants, wait_until
+
+ROOT = Path(__file__).parent.parent
+
+_NO_NETWORK = '''
+"""Python imports this first: the process can reach this machine alone, and writes down what else it tried."""
+import os, socket
+
+def guard(real, host_of):
+    def guarded(*args, **kwargs):
+        host = host_of(args)
+        if isinstance(host, (str, bytes)) and str(host) not in ("", "127.0.0.1", "::1", "localhost", "0.0.0.0"):
+            with open(os.environ["ASKED"], "a") as file:
+                print(host, file=file)
+            raise OSError(f"no network in tests: {host}")
+        return real(*args, **kwargs)
+    return guarded
+
+def address(args):
+    return args[1][0] if isinstance(args[1], tuple) else None
+
+socket.socket.connect = guard(socket.socket.connect, address)
+socket.socket.connect_ex = guard(socket.socket.connect_ex, address)
+socket.getaddrinfo = guard(socket.getaddrinfo, lambda args: args[0])
+'''
+
+
+class App(NamedTuple):
+    """A running app."""
+
+    url: str
+    pid: int
+    seconds: float
+    """From its start to its first answer."""
+    asked: Path
+    """A line per host that it tried to reach."""
+    at_rest: set[int]
+    """Its processes while nobody trains."""
+
+    def workers(self) -> set[int]:
+        """The processes that train."""
+        return descendants(self.pid) - self.at_rest
+
+
+@contextmanager
+def serve(directory: Path) -> Iterator[App]:
+    """Starts the app on a free port; `directory` takes its files."""
+    (directory / "sitecustomize.py").write_text(_NO_NETWORK)
+    (directory / "tmp").mkdir()
+    asked = directory / "asked"
+    asked.touch()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {
+        "GRADIO_SERVER_PORT": str(port),
+        "PYTHONPATH": str(directory),
+        "ASKED": str(asked),
+        "TMPDIR": str(directory / "tmp"),
+    }
+    started = time.monotonic()
+    with (directory / "output").open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        url = f"http://127.0.0.1:{port}/"
+        assert wait_until(lambda: process.poll() is not None or _answers(url), 60), "the app does not answer"
+        assert process.poll() is None, (directory / "output").read_text()
+        seconds = time.monotonic() - started
+        assert wait_until(lambda: len(descendants(process.pid)) == 2, 60), "fork server and its helper should stay"
+        yield App(url, process.pid, seconds, asked, descendants(process.pid))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def text_of(html: str) -> str:
+    """What a reader sees of `html`."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html)).strip()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=5) as response:
+            return response.status == 200
+    except (URLError, OSError):
+        return False

@@ -1,0 +1,335 @@
+"""The app's handlers, called directly and through a real server."""
+
+import dataclasses
+import json
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import gradio as gr
+import httpx
+import imageio.v3 as iio
+import numpy as np
+import pytest
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+
+import zoo
+from a3c_core.checkpoint import load_agent
+from tests.processes import alive, wait_until
+from tests.serving import App, serve, text_of
+from training.recipes import RECIPES
+from training.run import WorkerDied
+from ui import retrain, runs, watch
+from ui.episodes import Recording, Shelf
+from ui.figures import Goal, curve, number, ticks
+from ui.runs import AT_ONCE, IN_LINE, LineFull, Runs
+from ui.settings import SETTINGS, TRAINABLE, recipe_of
+
+STOP_SECONDS = 2.0
+"""A stop is promised within a second; the rest is for a busy machine."""
+START_SECONDS = 30.0
+LONG = 5_000_000
+"""More steps than any test waits for."""
+
+
+def settings(**changes: object) -> list[object]:
+    """A value per setting: the recipe's, with one small worker, and `changes`."""
+    small = {"workers": 1, "envs_per_worker": 4}
+    return [(small | changes).get(setting.field, setting.of(RECIPES["cartpole"])) for setting in SETTINGS]
+
+
+@pytest.fixture
+def fresh_runs(monkeypatch, tmp_path):
+    """A registry of trainings of the test's own."""
+    fresh = Runs()
+    monkeypatch.setattr(retrain, "RUNS", fresh)
+    monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
+    return fresh
+
+
+# Handlers, without a server
+
+
+@pytest.mark.parametrize("name", TRAINABLE)
+def test_the_shipped_settings_give_the_shipped_recipe(name):
+    values = tuple(setting.of(RECIPES[name]) for setting in SETTINGS)
+    assert recipe_of(name, values) == RECIPES[name]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.field)
+@pytest.mark.parametrize("value", [None, "7", True, [1], float("nan"), float("inf"), -1, 10**400], ids=repr)
+def test_a_bad_setting_is_answered_with_a_sentence_that_names_it(setting, value):
+    with pytest.raises(gr.Error, match=f"{setting.label} must be a .*number from .* to "):
+        next(retrain.train(None, "cartpole", *settings(**{setting.field: value})))
+
+
+@pytest.mark.parametrize("value", [0.5, 999, 5_000_001])
+def test_steps_are_whole_and_bounded(value):
+    with pytest.raises(gr.Error, match="Steps must be a whole number from 1,000 to 5,000,000"):
+        recipe_of("cartpole", tuple(settings(steps=value)))
+
+
+@pytest.mark.parametrize("name", ["pong", None, ["cartpole"], "../cartpole"])
+def test_an_unknown_game_is_answered_with_a_sentence(name):
+    with pytest.raises(gr.Error, match="Choose a game: cartpole or pendulum"):
+        recipe_of(name, tuple(settings()))
+
+
+@pytest.mark.parametrize("agent", ["nobody", None, {}, "../cartpole"])
+def test_an_unknown_agent_is_answered_with_a_sentence(agent):
+    with pytest.raises(gr.Error, match="Choose an agent"):
+        watch.watch(agent, 0)
+
+
+@pytest.mark.parametrize("seed", [None, "0", 0.5, -1, 10**9, float("nan")])
+def test_a_bad_seed_is_answered_with_a_sentence(seed):
+    with pytest.raises(gr.Error, match="The seed must be a whole number from 0 to 999,999,999"):
+        watch.watch("cartpole", seed)
+
+
+def test_watching_gives_a_video_its_return_and_two_curves():
+    seen = watch.watch("cartpole", 1)
+    total = len(iio.imread(seen.video, plugin="FFMPEG")) - 1  # CartPole: a point for every step
+    assert f"Return {total} in this game" in text_of(seen.verdict)
+    assert number(zoo.entries()["cartpole"].score.mean) in seen.verdict
+    assert seen.screen[0]["note"] == f"Return {total}"
+    assert seen.curves.count(f'data-points="{total}"') == 2
+
+
+def test_a_game_is_recorded_once():
+    assert watch.watch("cartpole", 1) == watch.watch("cartpole", 1)
+
+
+def recording(path: Path) -> Recording:
+    path.touch()
+    return Recording(path, "CartPole-v1", 0, np.ones(1), np.ones(1))
+
+
+def test_the_shelf_throws_away_what_was_not_asked_for_longest(tmp_path):
+    shelf = Shelf(size=2)
+    for seed in (0, 1, 0, 2):
+        shelf.get(("a", seed), lambda seed=seed: recording(tmp_path / str(seed)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "2"]
+
+
+def test_the_shelf_makes_a_recording_once_for_all_who_ask(tmp_path):
+    shelf, made = Shelf(size=2), []
+
+    def slowly() -> Recording:
+        made.append(1)
+        time.sleep(0.2)
+        return recording(tmp_path / "game")
+
+    threads = [threading.Thread(target=shelf.get, args=(("a", 0), slowly)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+
+
+def test_the_shelf_keeps_no_failure(tmp_path):
+    shelf = Shelf(size=2)
+    with pytest.raises(ZeroDivisionError):
+        shelf.get(("a", 0), lambda: 1 / 0)
+    assert shelf.get(("a", 0), lambda: recording(tmp_path / "game")).total == 1
+
+
+def test_the_line_is_first_come_first_served_and_ends(fresh_runs):
+    waiting = [fresh_runs.enter(RECIPES["cartpole"], None) for _ in range(AT_ONCE + IN_LINE)]
+    assert [fresh_runs.ahead(run) for run in waiting] == list(range(AT_ONCE + IN_LINE))
+    with pytest.raises(LineFull):
+        fresh_runs.enter(RECIPES["cartpole"], None)
+    with pytest.raises(gr.Error, match=r"2 trainings are running and 6 are waiting\. Please try again"):
+        next(retrain.train(None, "cartpole", *settings()))
+    fresh_runs.leave(waiting[0])
+    assert fresh_runs.ahead(waiting[2]) == 1
+
+
+def test_runs_go_when_their_page_closes_or_their_time_is_over(fresh_runs, monkeypatch):
+    closed, under_way, old, other = (
+        fresh_runs.enter(RECIPES["cartpole"], session) for session in ("page", "page", "old", "other")
+    )
+    for run in (closed, old, other):
+        fresh_runs.leave(run)
+    fresh_runs.leave_page("page")
+    assert under_way.stop.is_set()
+    assert not closed.directory.exists()
+    old.ended -= runs.KEPT_SECONDS + 1
+    fresh_runs.sweep()
+    fresh_runs.leave(under_way)
+    assert [run.directory.exists() for run in (closed, under_way, old, other)] == [False, False, False, True]
+    assert fresh_runs.get(other.id) is other
+    assert fresh_runs.get("guessed") is None
+
+
+def test_a_training_ends_when_its_time_is_over_and_its_agent_is_kept(fresh_runs, monkeypatch):
+    monkeypatch.setattr(retrain, "MOST_SECONDS", 1.0)
+    views = list(retrain.train(None, "cartpole", *settings(steps=LONG)))
+    assert "Ended after 1 s" in text_of(views[-1].status)
+    assert load_agent(fresh_runs.get(views[0].run_id).checkpoint).recipe.steps == LONG
+
+
+def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(fresh_runs, monkeypatch):
+    def broken(*_: object, **__: object):
+        raise WorkerDied("worker 0 failed:\nTraceback (most recent call last): secret")
+        yield
+
+    monkeypatch.setattr(retrain, "train_recipe", broken)
+    views = list(retrain.train(None, "cartpole", *settings()))
+    assert "The training broke down" in views[-1].status
+    assert "Traceback" not in str(views)
+    assert retrain.compare(views[0].run_id) == (retrain.UNCHANGED,) * 3
+
+
+def test_one_who_waits_can_stop(fresh_runs, monkeypatch):
+    monkeypatch.setattr(retrain, "LOOK_SECONDS", 0.01)
+    for _ in range(AT_ONCE + 1):
+        fresh_runs.enter(RECIPES["cartpole"], None)
+    views = retrain.train(None, "cartpole", *settings())
+    run_id = next(views).run_id
+    assert "yours starts when one ends. 1 more wait before you." in next(views).status
+    retrain.stop(run_id)
+    assert "Stopped before it began" in [view.status for view in views][-1]
+
+
+@pytest.mark.parametrize(
+    ("values", "count", "expected"),
+    [([0, 500], 5, [0, 100, 200, 300, 400, 500]), ([0, -1437.5], 2, [-2000, -1000, 0]), ([0], 2, [0, 0.5, 1])],
+)
+def test_ticks_are_round_and_hold_all_values(values, count, expected):
+    assert ticks(values, count) == pytest.approx(expected)
+
+
+def test_a_curve_escapes_words_and_counts_points():
+    drawn = curve([1, 2], [3, 4], label="<b>", game='"x', ends=("<", ">"), goal=Goal(5, "<goal>"))
+    assert 'data-points="2"' in drawn
+    for word in ("<span>&lt;b&gt;</span>", "<span>&lt;</span>", "&lt;goal&gt;", 'data-game="&quot;x"'):
+        assert word in drawn
+
+
+@pytest.mark.parametrize(("value", "text"), [(500.0, "500"), (-133.52, "−133.5"), (-1437.6, "−1,438"), (0.0, "0")])
+def test_numbers_are_short(value, text):
+    assert number(value) == text
+
+
+# Through a real server
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    with serve(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(app, tmp_path_factory):
+    """A visitor."""
+    visitor = Client(app.url, verbose=False, download_files=tmp_path_factory.mktemp("downloads"))
+    yield visitor
+    visitor.close()
+
+
+def status_of(job) -> str:
+    outputs = job.outputs()
+    statuses = [view[0] for view in outputs if isinstance(view[0], str)]
+    return text_of(statuses[-1]) if statuses else ""
+
+
+def start(client: Client, **changes: object):
+    return client.submit("cartpole", *settings(steps=LONG, **changes), api_name="/train")
+
+
+def test_the_app_starts_in_time_and_asks_no_other_machine(app, client):
+    assert app.seconds < START_SECONDS
+    client.predict("cartpole", 0, api_name="/watch")
+    assert app.asked.read_text() == ""
+
+
+def test_watch_gives_a_playable_mp4(client):
+    screen, verdict, _, video = client.predict("cartpole", 2, api_name="/watch")
+    frames = iio.imread(video, plugin="FFMPEG")
+    assert frames.shape[1:] == (400, 600, 3)
+    assert (frames[0] != frames[-1]).any()
+    assert Path(video).name == "cartpole-seed-2.mp4"
+    assert Path(screen[0]["video"]).read_bytes() == Path(video).read_bytes()
+    assert "Return" in verdict
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "values", "message"),
+    [
+        ("/watch", ["nobody", 0], "Choose an agent"),
+        ("/watch", ["cartpole", None], "The seed must be"),
+        ("/watch", ["cartpole", 10**30], "The seed must be"),
+        ("/train", ["pong", *settings()], "Choose a game"),
+        ("/train", ["cartpole", *settings(steps=10**12)], "Steps must be"),
+        ("/train", ["cartpole", *settings(learning_rate=None)], "Learning rate must be"),
+        ("/train", ["cartpole", *settings(workers=64)], "Workers must be"),
+        ("/compare", [], "no longer kept"),
+    ],
+)
+def test_bad_values_sent_to_the_server_are_answered_with_a_sentence(client, endpoint, values, message):
+    with pytest.raises(AppError, match=message):
+        client.predict(*values, api_name=endpoint)
+
+
+def test_a_number_that_is_none_in_json_is_refused(app):
+    values = json.dumps({"data": ["cartpole", *settings(gamma=float("nan"))]})  # Python writes a bare NaN
+    post = httpx.post(f"{app.url}gradio_api/call/train", content=values, headers={"content-type": "application/json"})
+    answer = httpx.get(f"{app.url}gradio_api/call/train/{post.json()['event_id']}", timeout=30).text
+    assert "Discount must be a number" in answer
+    assert "Traceback" not in answer
+
+
+def test_two_train_a_third_waits_and_stop_keeps_the_agent(app: App, tmp_path):
+    clients = [Client(app.url, verbose=False, download_files=tmp_path / str(i)) for i in range(3)]
+    first = start(clients[0])
+    assert wait_until(lambda: app.workers() and "Mean return" in status_of(first), START_SECONDS)
+    workers_of_first = app.workers()
+    second = start(clients[1])
+    assert wait_until(lambda: len(app.workers()) == 2 and "Training" in status_of(second), START_SECONDS)
+    third = start(clients[2])
+    assert wait_until(lambda: "yours starts when one ends. You are next." in status_of(third), START_SECONDS)
+    assert len(app.workers()) == 2
+
+    asked = time.monotonic()
+    clients[0].predict(api_name="/stop")
+    assert wait_until(lambda: not any(map(alive, workers_of_first)), START_SECONDS)
+    assert time.monotonic() - asked < STOP_SECONDS
+
+    checkpoint = first.result(timeout=START_SECONDS)[3]["value"]
+    assert "Stopped early" in status_of(first)
+    assert wait_until(lambda: "Training" in status_of(third) and len(app.workers()) == 2, START_SECONDS)
+    for client, job in zip(clients[1:], (second, third), strict=True):
+        client.predict(api_name="/stop")
+        job.result(timeout=START_SECONDS)
+    assert wait_until(lambda: not app.workers(), STOP_SECONDS)
+
+    with zipfile.ZipFile(checkpoint) as archive:
+        assert sorted(archive.namelist()) == ["log.jsonl", "model.safetensors", "recipe.json"]
+        archive.extractall(tmp_path / "checkpoint")
+    agent = load_agent(tmp_path / "checkpoint")
+    assert agent.steps > 0
+    assert agent.recipe == dataclasses.replace(RECIPES["cartpole"], workers=1, envs_per_worker=4, steps=LONG)
+
+    (untrained, trained), status = clients[0].predict(api_name="/compare")
+    assert untrained["name"] == "Untrained"
+    assert trained["name"] == f"After {agent.steps:,} steps"
+    assert "Both games below start from seed 0." in text_of(status)
+    for client in clients:
+        client.close()
+
+
+def test_a_visitor_who_leaves_ends_the_training(app):
+    session = {"session_hash": "leaves", "fn_index": None}
+    dependencies = httpx.get(f"{app.url}config", timeout=30).json()["dependencies"]
+    session["fn_index"] = next(d["id"] for d in dependencies if d["api_name"] == "train")
+    data = [None, "cartpole", *settings(steps=LONG)]
+    httpx.post(f"{app.url}gradio_api/queue/join", json=session | {"data": data}, timeout=30).raise_for_status()
+    with httpx.stream("GET", f"{app.url}gradio_api/queue/data?session_hash=leaves", timeout=30) as stream:
+        assert wait_until(app.workers, START_SECONDS)
+        assert any("Training" in line for line in stream.iter_lines())
+    assert wait_until(lambda: not app.workers(), START_SECONDS)

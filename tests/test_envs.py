@@ -1,0 +1,156 @@
+"""Environments step as Gymnasium's own do, start anew within the step, and come from a fixed list."""
+
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from a3c_core.envs import (
+    ENVS,
+    FIRST_TRAINING_SEED,
+    UnknownEnv,
+    final_observations,
+    make_env,
+    make_envs,
+    make_scoring_envs,
+    spaces_of,
+    training_seed,
+)
+from a3c_core.recipe import Recipe
+
+CARTPOLE, PENDULUM = Recipe(env="CartPole-v1"), Recipe(env="Pendulum-v1")
+
+
+def single_cartpole(state):
+    """Gymnasium's own CartPole-v1, put into `state`."""
+    env = gym.make("CartPole-v1")
+    env.reset()
+    env.unwrapped.state = tuple(state)
+    return env
+
+
+def balance(obs):
+    """Actions that keep the pole up for 500 steps."""
+    return (obs @ np.array([0.1, 0.3, 3.0, 1.0]) > 0).astype(int)
+
+
+@pytest.mark.parametrize(("policy", "length"), [("random", 300), ("balance", 1200)])
+def test_cartpole_moves_as_gymnasiums_single_one_and_ends_where_it_ends(policy, length):
+    envs, random, ends = make_envs(CARTPOLE, 3), np.random.default_rng(0), []
+    obs, _ = envs.reset(seed=5)
+    singles = [single_cartpole(state) for state in envs.state.T]
+    for _ in range(length):
+        actions = random.integers(2, size=3) if policy == "random" else balance(obs)
+        obs, reward, terminated, truncated, info = envs.step(actions)
+        final = final_observations(obs, info)
+        for b, single in enumerate(singles):
+            expected, expected_reward, expected_terminated, expected_truncated, _ = single.step(int(actions[b]))
+            np.testing.assert_allclose(final[b], expected, rtol=1e-5, atol=1e-6)
+            assert (reward[b], terminated[b], truncated[b]) == (
+                expected_reward,
+                expected_terminated,
+                expected_truncated,
+            )
+            if terminated[b] or truncated[b]:
+                ends.append("terminated" if terminated[b] else "truncated")
+                assert np.abs(obs[b]).max() <= 0.05
+                singles[b] = single_cartpole(envs.state[:, b])
+    assert {"random": ends.count("terminated") > 20, "balance": ends == ["truncated"] * 6}[policy]
+
+
+def test_cartpole_leaves_the_running_ones_alone_when_another_ends():
+    envs = make_envs(CARTPOLE, 2)
+    obs, _ = envs.reset(seed=0)
+    over = np.zeros(2, dtype=bool)
+    while not over.any():
+        obs, _, over, _, info = envs.step(np.array([1, balance(obs)[1]]))
+    assert over.tolist() == [True, False]
+    np.testing.assert_array_equal(final_observations(obs, info)[1], obs[1])
+    assert abs(info["final_obs"][0, 2]) > 0.2095 > 0.05 >= np.abs(obs[0]).max()
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_each_environment_starts_anew_within_the_step(env):
+    envs = make_envs(Recipe(env=env), 2)
+    assert envs.metadata["autoreset_mode"] is gym.vector.AutoresetMode.SAME_STEP
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_final_observations_fill_the_places_of_ended_episodes(dense):
+    obs = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], dtype=np.float32)
+    ended = np.array([True, False, True])
+    if dense:
+        last = np.array([[10, 11], [0, 0], [30, 31]], dtype=np.float32)
+    else:
+        last = np.array([None, None, None], dtype=object)
+        last[0], last[2] = np.array([10, 11], dtype=np.float32), np.array([30, 31], dtype=np.float32)
+    final = final_observations(obs, {"final_obs": last, "_final_obs": ended})
+    np.testing.assert_array_equal(final, [[10, 11], [2, 2], [30, 31]])
+    assert final.dtype == np.float32
+    np.testing.assert_array_equal(obs[0], [1, 1])
+
+
+def test_final_observations_are_the_observations_where_nothing_ended():
+    obs = np.ones((2, 3), dtype=np.float32)
+    assert final_observations(obs, {}) is obs
+
+
+def test_pendulum_is_truncated_at_200_steps_and_shows_its_true_end():
+    envs, single = make_envs(PENDULUM, 1), gym.make("Pendulum-v1")
+    envs.reset(seed=3)
+    single.reset(seed=3)
+    for step in range(1, 201):
+        obs, reward, terminated, truncated, info = envs.step(np.full((1, 1), 0.3, dtype=np.float32))
+        expected, expected_reward, *_ = single.step(np.array([0.6], dtype=np.float32))
+        np.testing.assert_allclose(final_observations(obs, info)[0], expected, rtol=1e-4, atol=1e-5)
+        assert reward[0] == pytest.approx(expected_reward, rel=1e-4)
+        assert (terminated[0], truncated[0]) == (False, step == 200)
+    assert not np.allclose(obs[0], expected)
+
+
+@pytest.mark.parametrize(("action", "torque"), [(0.5, 1.0), (-1.0, -2.0), (1.0, 2.0), (7.0, 2.0), (-1.5, -2.0)])
+@pytest.mark.parametrize("make", ["training", "watching", "scoring"])
+def test_pendulums_torque_is_twice_the_clipped_action(action, torque, make):
+    single = gym.make("Pendulum-v1")
+    single.reset(seed=11)
+    expected, expected_reward, *_ = single.step(np.array([torque], dtype=np.float32))
+    if make == "watching":
+        env = make_env(PENDULUM)
+        env.reset(seed=11)
+        obs, reward, *_ = env.step(np.array([action], dtype=np.float32))
+    else:
+        envs = {"training": make_envs, "scoring": make_scoring_envs}[make](PENDULUM, 2)
+        envs.reset(seed=11)
+        obs, reward, *_ = envs.step(np.full((2, 1), action, dtype=np.float32))
+        obs, reward = obs[0], reward[0]
+    np.testing.assert_allclose(obs, expected, rtol=1e-5)
+    assert reward == pytest.approx(expected_reward, rel=1e-5)
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_training_and_watching_agree_on_the_spaces(env):
+    envs, spaces = make_envs(Recipe(env=env), 2), spaces_of(env)
+    assert envs.single_observation_space == spaces.observation
+    assert type(envs.single_action_space) is type(spaces.action)
+    assert envs.single_action_space.shape == spaces.action.shape
+
+
+@pytest.mark.parametrize("env", ["Acrobot-v1", "cartpole-v1", "", "this:CartPole-v1", "ALE/Pong-v5"])
+@pytest.mark.parametrize("door", [lambda r: make_envs(r, 1), make_env, lambda r: spaces_of(r.env)])
+def test_only_listed_environments_are_made_and_the_error_names_them(env, door):
+    with pytest.raises(UnknownEnv, match=r"CartPole-v1, Pendulum-v1"):
+        door(Recipe(env=env))
+    assert "this" not in sys.modules
+
+
+@pytest.mark.parametrize("seed", [0, 1, 999, 123_456_789, 10**9 - 1])
+def test_training_seeds_lie_above_all_scoring_seeds_and_ranks_never_share_one(seed):
+    first = sorted(training_seed(Recipe(seed=seed), rank) for rank in range(256))
+    assert first[0] >= FIRST_TRAINING_SEED == 10**9
+    assert first[-1] + 4096 < 2**31
+    assert min(np.diff(first)) >= 4096
+
+
+def test_another_recipe_seed_is_another_training_seed():
+    assert len({training_seed(Recipe(seed=seed), 0) for seed in range(1000)}) == 1000

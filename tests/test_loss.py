@@ -1,0 +1,177 @@
+"""The mathematics against sums written out in NumPy and numbers worked out by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from a3c_core.loss import a3c_loss, advantages
+from a3c_core.model import build_model
+from a3c_core.rollout import Rollout
+from tests import toy
+
+T, B, GAMMA = 8, 4, 0.9
+
+
+def random_batch():
+    """Rewards, values and discounts with episode ends on both edges and inside."""
+    random = np.random.default_rng(0)
+    discounts = np.full((T, B), GAMMA)
+    discounts[3, 0] = discounts[0, 1] = discounts[7, 2] = discounts[4, 2] = discounts[5, 2] = 0.0
+    return random.normal(size=(T, B)), random.normal(size=(T + 1, B)), discounts
+
+
+def n_step_returns(rewards, values, discounts):
+    """R_t = sum over k of (product of the discounts before t+k) r_t+k, and the last value after all of them."""
+    returns = np.zeros((T, B))
+    for t in range(T):
+        for k in range(t, T):
+            returns[t] += discounts[t:k].prod(axis=0) * rewards[k]
+        returns[t] += discounts[t:].prod(axis=0) * values[T]
+    return returns
+
+
+def generalized_advantages(rewards, values, discounts, gae_lambda):
+    """The weighted mean of all k-step advantages, weights (1 - lambda) lambda^(k-1), the last one taking the rest."""
+    result = np.zeros((T, B))
+    for t in range(T):
+        for k in range(1, T - t + 1):
+            estimate = -values[t] + discounts[t : t + k].prod(axis=0) * values[t + k]
+            for j in range(k):
+                estimate = estimate + discounts[t : t + j].prod(axis=0) * rewards[t + j]
+            weight = gae_lambda ** (k - 1) * (1.0 if t + k == T else 1.0 - gae_lambda)
+            result[t] += weight * estimate
+    return result
+
+
+def estimate(rewards, values, discounts, gae_lambda):
+    return advantages(*map(torch.tensor, (rewards, values, discounts)), gae_lambda=gae_lambda).numpy()
+
+
+def test_advantages_by_hand():
+    rewards, values, discounts = [[1.0], [2.0], [3.0]], [[0.5], [1.0], [1.5], [4.0]], [[0.5], [0.0], [0.5]]
+    # deltas: 1 + 0.5 * 1 - 0.5 = 1;  2 - 1 = 1, an end;  3 + 0.5 * 4 - 1.5 = 3.5
+    np.testing.assert_allclose(estimate(rewards, values, discounts, 0.8), [[1 + 0.5 * 0.8 * 1], [1], [3.5]])
+
+
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.5, 0.95, 1.0])
+def test_advantages_are_the_weighted_mean_of_all_k_step_advantages(gae_lambda):
+    batch = random_batch()
+    np.testing.assert_allclose(estimate(*batch, gae_lambda), generalized_advantages(*batch, gae_lambda), atol=1e-12)
+
+
+def test_with_lambda_1_they_are_n_step_returns_minus_values():
+    rewards, values, discounts = random_batch()
+    expected = n_step_returns(rewards, values, discounts) - values[:-1]
+    np.testing.assert_allclose(estimate(rewards, values, discounts, 1.0), expected, atol=1e-12)
+
+
+def test_with_lambda_0_they_look_one_step_ahead():
+    rewards, values, discounts = random_batch()
+    expected = rewards + discounts * values[1:] - values[:-1]
+    np.testing.assert_allclose(estimate(rewards, values, discounts, 0.0), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("gae_lambda", [0.95, 1.0])
+def test_nothing_flows_over_an_episodes_end(gae_lambda):
+    rewards, values, discounts = random_batch()
+    before = estimate(rewards, values, discounts, gae_lambda)
+    rewards[4:, 0] += 100.0
+    values[4:, 0] -= 50.0
+    after = estimate(rewards, values, discounts, gae_lambda)
+    np.testing.assert_array_equal(after[:4], before[:4])
+    assert not np.allclose(after[4:, 0], before[4:, 0])
+
+
+@pytest.mark.parametrize("shapes", [((T, B), (T, B), (T, B)), ((T, B), (T + 1, B), (T, 1)), ((T,), (T + 1, B), (T, B))])
+def test_shapes_that_do_not_fit_are_refused(shapes):
+    with pytest.raises(ValueError, match="shapes differ"):
+        advantages(*map(torch.zeros, shapes), gae_lambda=1.0)
+
+
+def random_rollout(model, *, box):
+    generator = torch.Generator().manual_seed(0)
+    actions = torch.randn(T, B, 1, generator=generator) if box else torch.randint(2, (T, B), generator=generator)
+    rewards, values, discounts = (torch.tensor(part, dtype=torch.float32) for part in random_batch())
+    reset = torch.cat([torch.zeros(1, B), (discounts[:-1] == 0).float()])
+    obs = torch.randn(T, B, 2, generator=generator)
+    return Rollout(obs, reset, actions, rewards, discounts, values[-1], model.initial_memory(B))
+
+
+def recipe_and_model(*, box, core="none", **changes):
+    recipe = toy.recipe(core=core, gae_lambda=0.9, value_cost=0.7, entropy_cost=0.05, initial_std=0.6, **changes)
+    return recipe, build_model(recipe, toy.spaces(box=box))
+
+
+def numpy_of(model, rollout, *, box):
+    """Log-probabilities of the actions taken, entropies and values, from the network's bare outputs."""
+    with torch.no_grad():
+        obs = rollout.obs
+        value = model.value(obs).squeeze(-1).double().numpy()
+        if box:
+            mean, std = model.policy.mean(obs)[..., 0].double().numpy(), np.exp(model.policy.log_std.item())
+            error = (rollout.actions[..., 0].double().numpy() - mean) / std
+            log_prob = -(error**2) / 2 - np.log(std * np.sqrt(2 * np.pi))
+            return log_prob, np.full((T, B), np.log(std * np.sqrt(2 * np.pi * np.e))), value
+        logits = model.policy.logits(obs).double().numpy()
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    taken = np.take_along_axis(log_p, rollout.actions.numpy()[..., None], axis=-1)[..., 0]
+    return taken, -(np.exp(log_p) * log_p).sum(-1), value
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("box", [False, True])
+def test_the_loss_is_the_papers(box, normalize):
+    recipe, model = recipe_and_model(box=box, normalize_advantages=normalize)
+    rollout = random_rollout(model, box=box)
+    log_prob, entropy, value = numpy_of(model, rollout, box=box)
+    values = np.concatenate([value, rollout.bootstrap.double().numpy()[None]])
+    advantage = generalized_advantages(
+        rollout.rewards.double().numpy(), values, rollout.discounts.double().numpy(), 0.9
+    )
+    weight = (advantage - advantage.mean()) / advantage.std() if normalize else advantage
+    policy_loss, value_loss = -(log_prob * weight).mean(), (advantage**2).mean() / 2
+    losses = a3c_loss(model, rollout, recipe)
+    assert losses.policy.item() == pytest.approx(policy_loss, rel=1e-4)
+    assert losses.value.item() == pytest.approx(value_loss, rel=1e-4)
+    assert losses.entropy.item() == pytest.approx(entropy.mean(), rel=1e-4)
+    assert losses.total.item() == pytest.approx(policy_loss + 0.7 * value_loss - 0.05 * entropy.mean(), rel=1e-4)
+    explained = 1 - advantage.var() / (advantage + value).var()
+    assert losses.explained_variance.item() == pytest.approx(explained, abs=1e-4)
+
+
+@pytest.mark.parametrize("box", [False, True])
+@pytest.mark.parametrize("core", ["none", "lstm"])
+def test_every_parameter_gets_a_gradient(core, box):
+    recipe, model = recipe_and_model(box=box, core=core)
+    a3c_loss(model, random_rollout(model, box=box), recipe).total.backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
+
+
+def test_advantages_are_constants_to_the_policys_loss():
+    recipe, model = recipe_and_model(box=False)
+    losses = a3c_loss(model, random_rollout(model, box=False), recipe)
+    gradients = torch.autograd.grad(losses.policy, list(model.value.parameters()), allow_unused=True)
+    assert all(gradient is None or not gradient.any() for gradient in gradients)
+
+
+def test_the_values_gradient_takes_its_target_as_given():
+    recipe, model = recipe_and_model(box=False)
+    rollout = random_rollout(model, box=False)
+    parameters = list(model.value.parameters())
+    gradients = torch.autograd.grad(a3c_loss(model, rollout, recipe).value, parameters)
+    values = model.value(rollout.obs).squeeze(-1)
+    fixed = torch.cat([values.detach(), rollout.bootstrap[None]])
+    target = fixed[:-1] + advantages(rollout.rewards, fixed, rollout.discounts, gae_lambda=0.9)
+    expected = torch.autograd.grad(((target - values) ** 2).mean() / 2, parameters)
+    torch.testing.assert_close(gradients, expected)
+
+
+def test_the_loss_replays_a_recurrent_agents_values_as_they_were_when_it_acted():
+    recipe, model = recipe_and_model(box=False, core="lstm")
+    rollout = random_rollout(model, box=False)
+    halves = [Rollout(*(part[a:b] for part in rollout[:5]), *rollout[5:]) for a, b in ((0, 4), (4, 8))]
+    with torch.no_grad():
+        _, _, memory = model(halves[0].obs, halves[0].reset, halves[0].memory)
+    whole = a3c_loss(model, rollout, recipe).entropy
+    first, second = (a3c_loss(model, half, recipe).entropy for half in (halves[0], halves[1]._replace(memory=memory)))
+    assert whole.item() == pytest.approx((first + second).item() / 2, rel=1e-6)

@@ -1,0 +1,156 @@
+"""A game is a matter of the agent, the seed and how actions are chosen; a score counts each game once."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from a3c_core.agent import Agent
+from a3c_core.checkpoint import parse
+from a3c_core.envs import FIRST_TRAINING_SEED
+from a3c_core.play import Score, evaluate, play
+from a3c_core.recipe import Recipe
+
+CARTPOLE = Agent.untrained(Recipe(head_layers=(8,)))
+LSTM = Agent.untrained(Recipe(core="lstm", core_size=8, head_layers=(), seed=1))
+PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
+AGENTS = pytest.mark.parametrize("agent", [CARTPOLE, LSTM, PENDULUM], ids=["cartpole", "lstm", "pendulum"])
+
+
+def same(first, second):
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@AGENTS
+@pytest.mark.parametrize("greedy", [True, False])
+def test_the_same_seed_gives_the_same_game_and_another_one_another(agent, greedy):
+    game = play(agent, 7, greedy=greedy, render=False)
+    torch.rand(1)
+    assert same(play(agent, 7, greedy=greedy, render=False), game)
+    assert not np.array_equal(play(agent, 8, greedy=greedy, render=False).values, game.values)
+
+
+def test_a_game_of_cartpole_is_told_step_by_step():
+    counted = []
+    game = play(CARTPOLE, 3, progress=counted.append)
+    steps = len(game.rewards)
+    assert counted == list(range(1, steps + 1))
+    assert (game.seed, game.total, game.frames_per_second) == (3, float(steps), 50)
+    assert game.frames.shape == (steps + 1, 400, 600, 3)
+    assert game.frames.dtype == np.uint8
+    assert game.actions.shape == game.values.shape == (steps,)
+    assert game.policies.shape == (steps, 2)
+    np.testing.assert_allclose(game.policies.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_array_equal(game.actions, game.policies.argmax(axis=1))
+    assert len({frame.tobytes() for frame in game.frames}) > steps // 2
+
+
+def test_a_game_of_pendulum_is_told_step_by_step():
+    game = play(PENDULUM, 3, render=False)
+    assert game.frames.size == 0
+    assert game.actions.shape == (200, 1)
+    assert game.policies.shape == (200, 2)
+    np.testing.assert_array_equal(game.actions[:, 0], game.policies[:, 0])
+    np.testing.assert_allclose(game.policies[:, 1], 1.0)
+    assert game.total == pytest.approx(sum(game.rewards.tolist()))
+    assert game.total < 0.0
+
+
+def test_sampled_actions_are_not_the_greedy_ones():
+    greedy, sampled = (play(PENDULUM, 3, greedy=greedy, render=False) for greedy in (True, False))
+    assert not np.array_equal(greedy.actions, sampled.actions)
+
+
+def test_a_game_can_be_cut_off():
+    game = play(PENDULUM, 0, max_steps=5)
+    assert (len(game.actions), len(game.frames)) == (5, 6)
+
+
+@AGENTS
+def test_a_score_is_the_returns_of_the_games_with_its_seeds(agent):
+    games = [play(agent, seed, render=False) for seed in range(10, 16)]
+    score = evaluate(agent, 6, first_seed=10)
+    assert score.returns == pytest.approx([game.total for game in games], rel=1e-3)
+    assert (score.env, score.greedy, score.first_seed, score.steps) == (agent.recipe.env, True, 10, 0)
+
+
+def test_short_games_count_once_while_long_ones_go_on():
+    lengths = [play(CARTPOLE, seed, render=False).total for seed in range(20)]
+    assert len(set(lengths)) > 1
+    assert list(evaluate(CARTPOLE, 20).returns) == lengths
+
+
+def test_a_sampled_score_repeats():
+    assert evaluate(CARTPOLE, 8, greedy=False) == evaluate(CARTPOLE, 8, greedy=False)
+    assert evaluate(CARTPOLE, 8, greedy=False).returns != evaluate(CARTPOLE, 8).returns
+
+
+def test_scoring_tells_how_many_games_have_finished():
+    finished = []
+    evaluate(CARTPOLE, 5, progress=finished.append)
+    assert finished == sorted(finished)
+    assert finished[-1] == 5
+
+
+@pytest.mark.parametrize("seed", [-1, FIRST_TRAINING_SEED, 2**40])
+def test_training_seeds_are_refused(seed):
+    with pytest.raises(ValueError, match="seeds must be between 0 and 999999999"):
+        play(CARTPOLE, seed)
+    with pytest.raises(ValueError, match="seeds must be between 0 and 999999999"):
+        evaluate(CARTPOLE, 2, first_seed=seed)
+
+
+def test_the_last_seed_counts_too():
+    with pytest.raises(ValueError, match="seeds must be between"):
+        evaluate(CARTPOLE, 2, first_seed=FIRST_TRAINING_SEED - 1)
+
+
+@pytest.mark.parametrize("episodes", [0, -1])
+def test_a_score_needs_a_game(episodes):
+    with pytest.raises(ValueError, match="at least 1"):
+        evaluate(CARTPOLE, episodes)
+
+
+SCORE = Score(env="CartPole-v1", greedy=True, steps=1000, first_seed=5, returns=(1.0, 2.0, 3.0, 6.0))
+
+
+def test_a_score_sums_its_games_up():
+    assert (SCORE.mean, SCORE.std) == (3.0, pytest.approx(3.5**0.5))
+    assert SCORE.standard_error == pytest.approx(3.5**0.5 / 2)
+    assert SCORE.protocol == "4 games, greedy actions, seeds 5 to 8"
+
+
+def test_json_gives_back_the_same_score():
+    assert parse(Score, json.loads(json.dumps(asdict(SCORE))), Path("score.json")) == SCORE
+
+
+@pytest.mark.parametrize("changes", [{"returns": ()}, {"first_seed": -1}, {"more": 1}])
+def test_a_score_without_games_or_with_strange_fields_is_refused(changes):
+    with pytest.raises(ValidationError):
+        Score(**asdict(SCORE) | changes)
+
+
+@AGENTS
+def test_act_plays_the_greedy_game_by_hand(agent):
+    game, env = play(agent, 4, render=False), agent.make_env()
+    obs, _ = env.reset(seed=4)
+    memory, over, actions = None, False, []
+    while not over:
+        action, memory = agent.act(obs, memory)
+        obs, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+        actions.append(action)
+    np.testing.assert_array_equal(actions, game.actions)
+
+
+def test_a_recurrent_agent_thinks_with_what_it_remembers():
+    obs = np.full((2, 4), 0.1, dtype=np.float32)
+    _, first, memory = LSTM.think(obs)
+    _, second, _ = LSTM.think(obs, memory)
+    _, again, _ = LSTM.think(obs)
+    assert not np.allclose(first, second)
+    np.testing.assert_array_equal(first, again)

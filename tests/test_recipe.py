@@ -1,0 +1,118 @@
+"""A recipe is complete, checked, and the same after a trip through JSON."""
+
+import ast
+import dataclasses
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from a3c_core import recipe as recipe_file
+from a3c_core.checkpoint import parse
+from a3c_core.envs import ENVS
+from a3c_core.recipe import Recipe
+from training.recipes import RECIPES
+
+UNUSUAL = Recipe(
+    env="Pendulum-v1",
+    seed=7,
+    steps=1,
+    workers=3,
+    n_steps=(5, 20),
+    core="lstm",
+    head_layers=(),
+    gae_lambda=1.0,
+    normalize_advantages=False,
+    reward_shift=-8.0,
+    reward_clip=1.0,
+    optimizer="rmsprop",
+    learning_rate_decay="none",
+    max_gradient_norm=None,
+    share_statistics=False,
+    lock_free=False,
+)
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), UNUSUAL, *RECIPES.values()])
+def test_json_gives_back_the_same_recipe(recipe):
+    assert parse(Recipe, json.loads(json.dumps(dataclasses.asdict(recipe))), Path("recipe.json")) == recipe
+
+
+def test_a_recipe_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Recipe().gamma = 0.5
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("seed", -1),
+        ("seed", 10**9),
+        ("steps", 0),
+        ("workers", 0),
+        ("workers", 257),
+        ("envs_per_worker", 0),
+        ("n_steps", ()),
+        ("n_steps", (5, 0)),
+        ("core", "gru"),
+        ("core_size", 4097),
+        ("head_layers", (64, 0)),
+        ("initial_std", 0.0),
+        ("gamma", 1.01),
+        ("gamma", float("nan")),
+        ("gae_lambda", -0.1),
+        ("entropy_cost", -0.01),
+        ("entropy_cost", float("inf")),
+        ("reward_scale", 0.0),
+        ("reward_shift", float("nan")),
+        ("reward_clip", 0.0),
+        ("optimizer", "sgd"),
+        ("learning_rate", 0.0),
+        ("learning_rate", float("inf")),
+        ("learning_rate_decay", "cosine"),
+        ("adam_betas", (0.9, 1.1)),
+        ("epsilon", 0.0),
+        ("max_gradient_norm", -1.0),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(field, value):
+    with pytest.raises(ValidationError, match=field):
+        Recipe(**{field: value})
+
+
+def test_an_unknown_field_is_refused():
+    with pytest.raises(ValidationError, match="gama"):
+        Recipe(gama=0.9)
+
+
+def test_distributed_step_size_deals_the_lengths_out_by_rank():
+    recipe = Recipe(n_steps=(5, 20, 40))
+    assert [recipe.n_steps_of(rank) for rank in range(5)] == [5, 20, 40, 5, 20]
+
+
+@pytest.mark.parametrize(("steps", "rate"), [(0, 0.01), (250, 0.0075), (1000, 0.0), (1100, 0.0)])
+def test_learning_rate_falls_in_a_line_to_zero_and_stays_there(steps, rate):
+    assert Recipe(steps=1000, learning_rate=0.01).learning_rate_at(steps) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize("steps", [0, 500, 1000])
+def test_learning_rate_without_decay_stays(steps):
+    assert Recipe(steps=1000, learning_rate=0.01, learning_rate_decay="none").learning_rate_at(steps) == 0.01
+
+
+def test_every_field_says_what_it_means():
+    (body,) = [n.body for n in ast.parse(Path(recipe_file.__file__).read_text()).body if isinstance(n, ast.ClassDef)]
+    bare = [
+        node.target.id
+        for node, after in itertools.pairwise(body)
+        if isinstance(node, ast.AnnAssign)
+        and not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_shipped_recipes_name_an_environment_that_is_there(name):
+    assert RECIPES[name].env in ENVS

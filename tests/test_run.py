@@ -1,0 +1,366 @@
+"""Whole runs with real worker processes: they learn, end, resume exactly, and leave nobody behind."""
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from functools import partial
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.nn.utils import parameters_to_vector
+
+from a3c_core.checkpoint import MODEL, RECIPE, RESUME, CheckpointError, load_agent, load_tensors
+from a3c_core.model import build_model
+from a3c_core.recipe import Recipe
+from tests import toy
+from tests.processes import alive, descendants, wait_until
+from training import run
+from training.log import LOG, Tally, read_log
+from training.run import WorkerDied, train
+
+ENDLESS = Recipe(steps=10**9, workers=2, envs_per_worker=4, head_layers=(8,))
+"""CartPole for ever."""
+
+
+def worker_ids():
+    """The worker processes of this process's runs."""
+    return [child.pid for child in multiprocessing.active_children() if child.name.startswith("a3c-worker")]
+
+
+def draw_until(moments, condition):
+    """Draws from a run until a moment fulfils `condition`; returns that moment."""
+    return next(moment for moment in moments if condition(moment))
+
+
+@pytest.fixture(autouse=True)
+def nobody_left():
+    """Every test here ends without a worker process."""
+    yield
+    assert worker_ids() == []
+
+
+def learned_model(recipe, directory, *, box):
+    model = build_model(recipe, toy.spaces(box=box))
+    model.load_state_dict(load_tensors(directory / MODEL, model.state_dict()))
+    return model
+
+
+WORKERS = pytest.mark.parametrize("workers", [1, 2])
+CORE = pytest.mark.parametrize("core", ["none", "lstm"])
+BOX = pytest.mark.parametrize("box", [False, True], ids=["discrete", "box"])
+
+
+@WORKERS
+@CORE
+@BOX
+def test_a_short_run_moves_the_weights_counts_its_steps_and_ends(tmp_path, monkeypatch, box, core, workers):
+    ranks = set()
+
+    class Listening(Tally):
+        def add(self, report):
+            ranks.add(report.rank)
+            super().add(report)
+
+    monkeypatch.setattr(run, "Tally", Listening)
+    recipe = toy.recipe(core=core, workers=workers)
+    barrier = run._CONTEXT.Barrier(workers)
+    moments = list(train(recipe, tmp_path, make=partial(toy.make_cue, box=box, barrier=barrier)))
+    assert ranks == set(range(workers))
+    assert 400 <= moments[-1].steps <= 400 + 20 * (workers - 1)
+    assert sum(moment.updates for moment in moments) == moments[-1].steps // 20
+    assert moments[-1].episodes > 80
+    before, after = build_model(recipe, toy.spaces(box=box)), learned_model(recipe, tmp_path, box=box)
+    moved = [not torch.equal(a, b) for a, b in zip(before.parameters(), after.parameters(), strict=True)]
+    assert all(moved)
+
+
+def solve(directory, *, box, core, workers, memory):
+    """Greedy return after a run that is long enough for a cue environment; the best is LENGTH = 4."""
+    changes = {"n_steps": (8,), "envs_per_worker": 8, "learning_rate": 0.01, "entropy_cost": 0.0 if box else 0.01}
+    recipe = toy.recipe(core=core, workers=workers, steps=40_000, **changes)
+    for _ in train(recipe, directory, make=partial(toy.make_cue, box=box, memory=memory)):
+        pass
+    return toy.greedy_return(learned_model(recipe, directory, box=box), box=box, memory=memory)
+
+
+@pytest.mark.slow
+@WORKERS
+@CORE
+@BOX
+def test_a_run_learns_to_answer_the_cue_it_sees(tmp_path, box, core, workers):
+    assert solve(tmp_path, box=box, core=core, workers=workers, memory=False) > 3.6
+
+
+@pytest.mark.slow
+@WORKERS
+@BOX
+def test_an_lstm_learns_to_answer_the_cue_it_saw(tmp_path, box, workers):
+    assert solve(tmp_path, box=box, core="lstm", workers=workers, memory=True) > 3.6
+
+
+@pytest.mark.slow
+@BOX
+def test_without_memory_nobody_answers_a_cue_that_is_gone(tmp_path, box):
+    assert 2.2 < solve(tmp_path, box=box, core="none", workers=1, memory=True) < 2.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"workers": 2, "share_statistics": False},
+        {"workers": 2, "lock_free": False},
+        {"optimizer": "amsgrad"},
+        {"optimizer": "rmsprop", "learning_rate": 3e-3, "epsilon": 0.01},
+        {"gae_lambda": 1.0, "normalize_advantages": False, "envs_per_worker": 1, "workers": 2},
+        {"workers": 2, "n_steps": (4, 16)},
+    ],
+    ids=["own statistics", "locked", "amsgrad", "rmsprop", "as in the paper", "distributed step size"],
+)
+def test_every_mode_of_the_run_learns(tmp_path, changes):
+    recipe = toy.recipe(**{"steps": 40_000, "envs_per_worker": 8, "n_steps": (8,), "learning_rate": 0.01} | changes)
+    for _ in train(recipe, tmp_path, make=toy.make_cue):
+        pass
+    assert toy.greedy_return(learned_model(recipe, tmp_path, box=False), box=False, memory=False) > 3.6
+
+
+def trained_weights(directory, **changes):
+    for _ in train(toy.recipe(steps=1000, **changes), directory, make=toy.make_cue):
+        pass
+    return load_file(directory / RESUME)["theta"]
+
+
+@pytest.mark.parametrize("core", ["none", "lstm"])
+def test_one_worker_with_the_same_seed_ends_with_the_same_weights(tmp_path, core):
+    weights = trained_weights(tmp_path / "a", core=core, seed=1)
+    assert torch.equal(trained_weights(tmp_path / "b", core=core, seed=1), weights)
+    assert not torch.equal(trained_weights(tmp_path / "c", core=core, seed=2), weights)
+
+
+def state_of(directory):
+    """Everything that a resumed run goes on with, but the clock."""
+    state = load_file(directory / RESUME)
+    state["seconds"].zero_()
+    return state
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"optimizer": "amsgrad"}, {"optimizer": "rmsprop"}, {"workers": 2, "share_statistics": False}],
+    ids=["adam", "amsgrad", "rmsprop", "own statistics"],
+)
+def test_resuming_restores_weights_optimizer_counters_and_recent_returns(tmp_path, changes):
+    recipe = toy.recipe(**changes)
+    last = [*train(recipe, tmp_path, make=toy.make_cue)][-1]
+    before = state_of(tmp_path)
+    assert before["steps"].item() >= 400
+    assert before["episodes"].item() == last.episodes
+    assert (~before["recent_returns"].isnan()).sum().item() == min(100, last.episodes)
+    again = [*train(recipe, tmp_path, make=toy.make_cue, resume=True)][-1]
+    torch.testing.assert_close(state_of(tmp_path), before, rtol=0, atol=0, equal_nan=True)
+    assert (again.steps, again.episodes, again.mean_return) == (last.steps, last.episodes, last.mean_return)
+    assert again.seconds > last.seconds
+
+
+def test_a_resumed_run_goes_on_from_where_it_stopped(tmp_path):
+    first = [*train(toy.recipe(), tmp_path, make=toy.make_cue)][-1]
+    weights = load_file(tmp_path / RESUME)["theta"]
+    last = [*train(toy.recipe(steps=1000), tmp_path, make=toy.make_cue, resume=True)][-1]
+    state = load_file(tmp_path / RESUME)
+    assert (first.steps, last.steps, state["steps"].item()) == (400, 1000, 1000)
+    assert state["optimizer.0.step"].item() == 1000 / 20
+    assert last.episodes > first.episodes
+    assert not torch.equal(state["theta"], weights)
+    assert [moment.steps for moment in read_log(tmp_path)][-1] == 1000
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"optimizer": "rmsprop"}, "tensor optimizer"),
+        ({"share_statistics": False, "workers": 2}, "tensor optimizer"),
+        ({"head_layers": (4,)}, "tensor theta has shape"),
+    ],
+)
+def test_a_run_of_another_shape_is_not_resumed_and_stays_as_it_was(tmp_path, changes, says):
+    for _ in train(toy.recipe(), tmp_path, make=toy.make_cue):
+        pass
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(CheckpointError, match=says):
+        next(train(toy.recipe(**changes), tmp_path, make=toy.make_cue, resume=True))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_run_is_not_overwritten(tmp_path):
+    for _ in train(toy.recipe(), tmp_path, make=toy.make_cue):
+        pass
+    before = (tmp_path / MODEL).read_bytes()
+    with pytest.raises(CheckpointError, match=r"holds a run already: resume it, or choose another directory"):
+        next(train(toy.recipe(), tmp_path, make=toy.make_cue))
+    assert (tmp_path / MODEL).read_bytes() == before
+
+
+def test_nothing_cannot_be_resumed(tmp_path):
+    with pytest.raises(CheckpointError, match=r"holds no run to resume: it has no resume\.safetensors"):
+        next(train(ENDLESS, tmp_path / "nothing", resume=True))
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_damaged_run_is_not_resumed(tmp_path):
+    for _ in train(toy.recipe(), tmp_path, make=toy.make_cue):
+        pass
+    (tmp_path / RESUME).write_bytes((tmp_path / RESUME).read_bytes()[:-8])
+    with pytest.raises(CheckpointError, match=rf"cannot read .*{RESUME}"):
+        next(train(toy.recipe(), tmp_path, make=toy.make_cue, resume=True))
+
+
+def test_closing_a_run_early_stops_its_workers_and_keeps_a_checkpoint(tmp_path):
+    moments = train(ENDLESS, tmp_path)
+    moment = draw_until(moments, lambda m: m.updates > 0)
+    workers = worker_ids()
+    assert len(workers) == 2
+    closed = time.monotonic()
+    moments.close()
+    assert time.monotonic() - closed < 5.0
+    assert [pid for pid in workers if alive(pid)] == []
+    assert load_agent(tmp_path).steps >= moment.steps > 0
+    state = load_file(tmp_path / RESUME)
+    assert state["steps"].item() == load_agent(tmp_path).steps
+    assert torch.equal(state["theta"], parameters_to_vector(load_agent(tmp_path).model.parameters()))
+
+
+def test_a_run_that_is_asked_to_stop_ends_with_a_last_moment(tmp_path):
+    asked = []
+    moments = []
+    for moment in train(ENDLESS, tmp_path, stop=lambda: bool(asked)):
+        moments.append(moment)
+        if moment.updates:
+            asked.append(True)
+    assert len(moments) >= 2
+    assert load_agent(tmp_path).steps >= moments[-1].steps > 0
+
+
+def test_an_exception_in_the_loop_that_draws_from_a_run_stops_it(tmp_path):
+    workers = []
+
+    def fail():
+        for moment in train(ENDLESS, tmp_path):
+            workers.extend(worker_ids())
+            raise ZeroDivisionError(moment)
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert len(workers) == 2
+    assert wait_until(lambda: not any(map(alive, workers)), 5.0)
+    assert load_agent(tmp_path).recipe == ENDLESS
+
+
+def test_a_killed_worker_ends_the_run_within_seconds_and_the_checkpoint_is_kept(tmp_path):
+    moments = train(ENDLESS, tmp_path)
+    draw_until(moments, lambda m: m.updates > 0)
+    workers = worker_ids()
+    killed = time.monotonic()
+    os.kill(workers[1], signal.SIGKILL)
+    with pytest.raises(WorkerDied, match=r"a3c-worker-\d was killed by signal 9.*can be resumed"):
+        draw_until(moments, lambda m: False)
+    assert time.monotonic() - killed < 5.0
+    assert [pid for pid in workers if alive(pid)] == []
+    assert load_agent(tmp_path).steps > 0
+    resumed = train(ENDLESS, tmp_path, resume=True)
+    assert draw_until(resumed, lambda m: m.updates > 0).steps > load_agent(tmp_path).steps
+    resumed.close()
+
+
+def test_a_worker_that_raises_ends_the_run_with_its_traceback(tmp_path):
+    with pytest.raises(WorkerDied, match=r"(?s)worker [01] failed:\nTraceback.*the pole fell off the table"):
+        list(train(toy.recipe(steps=10**9, workers=2), tmp_path, make=toy.make_broken))
+    assert load_file(tmp_path / RESUME)["theta"].isfinite().all()
+
+
+def test_a_worker_that_answers_no_more_is_killed_when_the_run_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "STOP_SECONDS", 0.5)
+    moments = train(toy.recipe(), tmp_path, make=toy.make_stuck)
+    assert next(moments).steps == 0
+    (worker,) = worker_ids()
+    moments.close()
+    assert not alive(worker)
+
+
+def test_a_full_disk_ends_the_run_in_a_sentence_with_the_old_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    moments = train(ENDLESS, tmp_path)
+    draw_until(moments, lambda m: m.updates > 0)
+    draw_until(moments, lambda m: True)
+    workers, before = worker_ids(), load_agent(tmp_path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(CheckpointError, match="No space left on device"):
+            draw_until(moments, lambda m: False)
+    assert [pid for pid in workers if alive(pid)] == []
+    assert load_agent(tmp_path).steps == before.steps > 0
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_no_process_outlives_a_parent_that_is_killed(tmp_path):
+    directory = tmp_path / "run"
+    command = [sys.executable, "-m", "training", "train", "cartpole", "--steps", "100000000", "--out", str(directory)]
+    parent = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert wait_until(lambda: any(moment.updates for moment in read_log(directory)), 60.0)
+        below = descendants(parent.pid)
+        assert len(below) >= 2
+    finally:
+        parent.kill()
+        parent.wait()
+    assert wait_until(lambda: not any(map(alive, below)), 2.0)
+    assert load_agent(directory).recipe.steps == 100_000_000
+
+
+def test_a_run_is_logged_as_json_lines_and_tensorboard_events(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "LOG_SECONDS", 0.05)
+    moments = train(replace(ENDLESS, workers=1), tmp_path)
+    drawn = [draw_until(moments, lambda m: m.updates > 0) for _ in range(3)]
+    moments.close()
+    lines = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
+    assert [line for line in lines if line["updates"]][:3] == [asdict(moment) for moment in drawn]
+    steps = [line["steps"] for line in lines]
+    assert steps == sorted(steps)
+    assert steps[-1] > steps[0]
+    assert [moment.steps for moment in read_log(tmp_path)] == steps
+
+    events = EventAccumulator(str(tmp_path)).Reload()
+    last = max((line for line in lines if line["updates"]), key=lambda line: line["steps"])
+    for name in ("entropy", "gradient_norm", "learning_rate", "steps_per_second"):
+        scalar = events.Scalars(f"train/{name}")[-1]
+        assert scalar.step == last["steps"]
+        assert scalar.value == pytest.approx(last[name], rel=1e-5)
+
+
+def test_a_log_line_that_a_crash_cut_short_is_left_out(tmp_path):
+    for _ in train(toy.recipe(), tmp_path, make=toy.make_cue):
+        pass
+    whole = read_log(tmp_path)
+    with (tmp_path / LOG).open("a") as log:
+        log.write('{"steps": 500, "seco')
+    assert read_log(tmp_path) == whole
+    assert whole[-1].steps == 400
+
+
+def test_the_checkpoint_is_there_from_the_first_moment_on(tmp_path):
+    moments = train(ENDLESS, tmp_path)
+    next(moments)
+    assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME]
+    assert load_agent(tmp_path).steps == 0
+    moments.close()

@@ -1,0 +1,254 @@
+"""The command line: each command does its work, and each mistake ends in a sentence instead of a traceback."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+import training.__main__ as cli
+import zoo
+from a3c_core.agent import Agent
+from a3c_core.checkpoint import load_agent, save_agent
+from a3c_core.play import evaluate
+from a3c_core.recipe import Recipe
+from tests import toy
+from tests.processes import alive, descendants, wait_until
+from training.log import LOG, Tally, read_log
+from training.recipes import RECIPES
+
+ROOT = Path(__file__).parents[1]
+SMALL = ("--steps", "300", "--envs-per-worker", "4", "--n-steps", "5", "20", "--optimizer", "rmsprop")
+
+
+@pytest.fixture(autouse=True)
+def usual_signals():
+    """The command line takes SIGTERM for itself; a test gives it back."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    save_agent(tmp_path / "balancer", toy.balancer())
+    return tmp_path / "balancer"
+
+
+def parsed(monkeypatch, *argv):
+    """Recipe and directory that `train` would be called with."""
+    called = []
+
+    def train(recipe, directory, *, resume):
+        called.append((recipe, directory))
+        yield Tally().moment(0, goal=1, learning_rate=0.0)
+
+    monkeypatch.setattr(cli, "train", train)
+    cli.main(["train", *argv])
+    return called[0]
+
+
+def start(*argv):
+    command = [sys.executable, "-m", "training", *map(str, argv)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=ROOT, start_new_session=True, **pipes)
+
+
+def test_train_resume_and_evaluate(tmp_path, capsys):
+    run = tmp_path / "run"
+    cli.main(["train", "cartpole", *SMALL, "--out", str(run)])
+    out = capsys.readouterr().out
+    assert f"training CartPole-v1 in {run}" in out
+    assert f"python -m training evaluate {run}" in out
+    agent = load_agent(run)
+    assert (agent.recipe.n_steps, agent.recipe.optimizer) == ((5, 20), "rmsprop")
+    assert 300 <= agent.steps < 500
+
+    cli.main(["train", "cartpole", "--resume", str(run), "--steps", "600"])
+    resumed = load_agent(run)
+    assert resumed.recipe == replace(agent.recipe, steps=600)
+    assert 600 <= resumed.steps < 800
+    assert read_log(run)[-1].steps == resumed.steps
+
+    capsys.readouterr()
+    cli.main(["evaluate", str(run), "--episodes", "20", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    score = evaluate(resumed, 20)
+    assert told["returns"] == list(score.returns)
+    assert (told["mean"], told["std"], told["steps"]) == (score.mean, score.std, resumed.steps)
+    assert (told["env"], told["episodes"], told["greedy"], told["first_seed"]) == ("CartPole-v1", 20, True, 0)
+
+
+def test_evaluate_tells_the_score_in_a_line(checkpoint, capsys):
+    cli.main(["evaluate", str(checkpoint), "--episodes", "3", "--first-seed", "50"])
+    line = "500.00 ± 0.00 on CartPole-v1 (3 games, greedy actions, seeds 50 to 52)"
+    assert capsys.readouterr().out == f"{checkpoint}: {line}\n"
+
+
+def test_evaluate_can_draw_its_actions(checkpoint, capsys):
+    cli.main(["evaluate", str(checkpoint), "--episodes", "3", "--sampled", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["returns"] == list(evaluate(toy.balancer(), 3, greedy=False).returns)
+    assert told["greedy"] is False
+
+
+def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
+    (checkpoint / LOG).touch()
+    cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
+    assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
+    assert zoo.entries()["cartpole"].command == cli.command_of("cartpole", toy.balancer().recipe)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_name_alone_trains_the_shipped_recipe_in_a_new_directory(name, monkeypatch):
+    recipe, directory = parsed(monkeypatch, name)
+    assert recipe == RECIPES[name]
+    assert directory.parent == Path("runs")
+    assert not directory.exists()
+
+
+def test_new_directories_are_numbered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = Recipe(seed=3)
+    for number in (1, 2):
+        assert cli.new_directory(recipe) == Path(f"runs/CartPole-v1-seed3-{number}")
+        (tmp_path / f"runs/CartPole-v1-seed3-{number}").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"seed": 7, "steps": 1234, "workers": 3},
+        {"n_steps": (5, 20), "head_layers": ()},
+        {"core": "lstm", "core_size": 16, "optimizer": "rmsprop", "learning_rate_decay": "none"},
+        {"normalize_advantages": False, "share_statistics": False, "lock_free": False},
+        {"reward_shift": -8.0, "reward_scale": 1 / 3, "reward_clip": 1.0, "epsilon": 1e-7},
+        {"max_gradient_norm": None, "adam_betas": (0.8, 0.99)},
+    ],
+)
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypatch):
+    recipe = replace(RECIPES[name], **changes)
+    command = shlex.split(cli.command_of(name, recipe))
+    assert command[:4] == ["python", "-m", "training", "train"]
+    assert parsed(monkeypatch, *command[4:])[0] == recipe
+
+
+def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
+    with pytest.raises(ValueError, match="--command"):
+        cli.command_of("snake", Recipe())
+    with pytest.raises(ValueError, match="--command"):
+        cli.command_of("pendulum", Recipe())
+
+
+def test_resuming_takes_the_runs_own_recipe(tmp_path, monkeypatch):
+    recipe = Recipe(head_layers=(8,), gamma=0.5, lock_free=False)
+    save_agent(tmp_path, Agent.untrained(recipe))
+    assert parsed(monkeypatch, "cartpole", "--resume", str(tmp_path)) == (recipe, tmp_path)
+    changed, _ = parsed(monkeypatch, "cartpole", "--resume", str(tmp_path), "--gamma", "0.9", "--steps", "10")
+    assert changed == replace(recipe, gamma=0.9, steps=10)
+
+
+@pytest.mark.xfail(strict=True, reason="--resume=DIR goes on with the shipped recipe instead of the run's own")
+def test_resuming_with_an_equals_sign_takes_the_runs_own_recipe_too(checkpoint, monkeypatch):
+    assert parsed(monkeypatch, "cartpole", f"--resume={checkpoint}")[0] == toy.balancer().recipe
+
+
+@pytest.mark.parametrize("argv", [["train", "cartpole", "--help"], ["train", "pendulum", "--help"]])
+def test_help_explains_every_number_of_the_recipe(argv, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(argv)
+    assert caught.value.code == 0
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for field in fields(Recipe):
+        assert field.name.replace("_", "-") in told
+    assert "Discount of a reward that comes one step later." in told
+    assert "continue the run in this directory" in told
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "keep"])
+def test_help_names_every_command(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert command in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["train", "cartpole", "--gamma", "1.5"], "gamma"),
+        (["train", "cartpole", "--gamma", "high"], "--gamma"),
+        (["train", "cartpole", "--workers", "0"], "workers"),
+        (["train", "cartpole", "--core", "gru"], "--core"),
+        (["train", "cartpole", "--gama", "0.9"], "--gama"),
+        (["train", "tetris"], "cartpole, pendulum"),
+        (["train"], "cartpole, pendulum"),
+        (["tetris"], "train, evaluate, keep"),
+        (["evaluate"], "required"),
+        (["evaluate", "cartpole", "--episodes", "many"], "--episodes"),
+    ],
+)
+def test_a_wrong_option_is_named(argv, says, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(argv)
+    told = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert says in told
+    assert "Traceback" not in told
+
+
+def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "recipe.json").write_text("{")
+    for argv, says in {
+        "evaluate nobody": "no agent and no directory 'nobody'",
+        "evaluate empty": "empty is no checkpoint: it has no recipe.json",
+        "evaluate broken": "recipe.json is not valid JSON",
+        "evaluate balancer --episodes 0": "episodes must be at least 1",
+        "evaluate balancer --first-seed 1000000000": "seeds must be between 0 and 999999999",
+        "train cartpole --resume nowhere": "nowhere is no checkpoint",
+        "train cartpole --resume balancer": "balancer holds no run to resume",
+        "train cartpole --out balancer": "balancer holds a run already",
+        "train cartpole --out balancer/recipe.json": "recipe.json",
+        "keep empty --name cartpole": "empty is no checkpoint",
+        "keep balancer --name snake": "there is no recipe snake",
+    }.items():
+        with pytest.raises(SystemExit) as caught:
+            cli.main(shlex.split(argv))
+        assert str(caught.value.code).startswith("error: ")
+        assert says in caught.value.code
+        assert "\n" not in caught.value.code
+
+
+def test_a_mistake_shows_no_traceback_and_fails(tmp_path):
+    ended = start("evaluate", tmp_path)
+    out, err = ended.communicate(timeout=100)
+    assert ended.returncode == 1
+    assert out == ""
+    assert err.splitlines()[-1].startswith(f"error: {tmp_path} is no checkpoint")
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_keeps_what_was_learnt_and_leaves_nobody_behind(tmp_path):
+    run = tmp_path / "run"
+    process = start("train", "cartpole", "--steps", 10**8, "--out", run)
+    try:
+        assert wait_until(lambda: any(moment.updates for moment in read_log(run)), 60.0)
+        below = descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)  # a terminal tells the whole group
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert f"stopped: the checkpoint is in {run}, continue with --resume {run}" in err
+    assert "Traceback" not in out + err
+    assert wait_until(lambda: not any(map(alive, below)), 5.0)
+    assert load_agent(run).steps >= read_log(run)[-1].steps > 0

@@ -1,0 +1,55 @@
+"""The app: one file per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
+
+from typing import Any
+
+import gradio as gr
+
+from training.run import warm_up as warm_up_workers
+from ui import retrain, watch
+from ui.runs import RUNS
+from ui.screen import PLAIN
+from ui.theme import CSS, THEME
+
+LAUNCH: dict[str, Any] = {
+    "theme": THEME,
+    "css": CSS,
+    "ssr_mode": False,
+    "run_history": False,
+    "show_error": False,
+    "enable_monitoring": False,
+    "mcp_server": False,
+    "footer_links": [],
+    "max_file_size": "1mb",
+}
+"""Keyword arguments of `Blocks.launch`."""
+
+CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600
+
+MARQUEE = (
+    "<header><h1>A3C Arcade</h1><p>Agents that taught themselves to play. Watch one, or train your own.</p></header>"
+)
+
+
+def build() -> gr.Blocks:
+    """The page, ready to launch."""
+    with gr.Blocks(
+        title="A3C Arcade", analytics_enabled=False, delete_cache=(CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS)
+    ) as page:
+        gr.HTML(MARQUEE, elem_id="marquee", **PLAIN)
+        with gr.Tabs():
+            with gr.Tab("Watch", id="watch"):
+                watch.build(page)
+            with gr.Tab("Retrain", id="retrain"):
+                retrain.build()
+        page.unload(_leave)
+    return page.queue(max_size=100)
+
+
+def _leave(request: gr.Request) -> None:
+    RUNS.leave_page(request.session_hash)
+
+
+def warm_up() -> None:
+    """Does ahead of the first visitor what the first visitor would wait for."""
+    warm_up_workers()
+    watch.warm_up()

@@ -1,0 +1,87 @@
+"""Games as videos: recording one, and a shelf of recordings that all visitors share."""
+
+import atexit
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from a3c_core.agent import Agent
+from a3c_core.play import play
+from a3c_core.video import write_mp4
+
+GAMES_AT_ONCE = threading.Semaphore(2)
+"""A game is some hundred megabytes of frames until it is a video."""
+
+
+class Recording(NamedTuple):
+    """A game as a video file, with its numbers."""
+
+    video: Path
+    env: str
+    seed: int
+    returns: np.ndarray
+    """[T] return so far, after each step."""
+    values: np.ndarray
+    """[T] what the agent thought its future was worth, in units of the learner's reward."""
+
+    @property
+    def total(self) -> float:
+        """The game's return."""
+        return float(self.returns[-1])
+
+
+def record(agent: Agent, seed: int, video: Path, *, title: str) -> Recording:
+    """Plays one game and writes it to `video`. Raises ValueError for a seed that is no scoring seed."""
+    with GAMES_AT_ONCE:
+        episode = play(agent, seed)
+        write_mp4(episode, video, title=title)
+    return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values)
+
+
+class Shelf:
+    """Recordings by key; the one not asked for longest is thrown away where there are too many."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._recordings: OrderedDict[tuple[str, int], Future[Recording]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, int], make: Callable[[], Recording]) -> Recording:
+        """The recording of that key. Whoever asks first makes it, others wait for theirs; a failure is not kept."""
+        with self._lock:
+            found = self._recordings.get(key)
+            mine = found is None
+            if mine:
+                found = self._recordings[key] = Future()
+            self._recordings.move_to_end(key)
+        if mine:
+            try:
+                found.set_result(make())
+            except BaseException as error:
+                found.set_exception(error)
+                with self._lock:
+                    self._recordings.pop(key, None)
+            self._throw_away()
+        return found.result()
+
+    def _throw_away(self) -> None:
+        with self._lock:
+            done = [key for key, future in self._recordings.items() if future.done()]
+            for key in done[: max(0, len(self._recordings) - self.size)]:
+                self._recordings.pop(key).result().video.unlink(missing_ok=True)
+
+
+@cache
+def scratch() -> Path:
+    """A directory for videos and trainings that goes when the app ends."""
+    directory = Path(tempfile.mkdtemp(prefix="a3c-arcade-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory

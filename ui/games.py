@@ -1,0 +1,36 @@
+"""What the page says of each game, and the one colour it lends to the page."""
+
+from typing import NamedTuple
+
+
+class Game(NamedTuple):
+    """A game as visitors meet it."""
+
+    name: str
+    goal: str
+    """What a good score is, in a sentence."""
+    accent: str
+    """Colour on a light page; 4.5:1 against it, so that it can be text."""
+    accent_dark: str
+    """The same on a dark page."""
+
+
+GAMES: dict[str, Game] = {
+    "CartPole-v1": Game(
+        "CartPole",
+        "Keep the pole upright by pushing the cart: a point for every step, 500 at most.",
+        "#9a5b00",
+        "#f2b45c",
+    ),
+    "Pendulum-v1": Game(
+        "Pendulum",
+        "Swing the rod up and hold it there: every step costs by angle, speed and effort, so 0 would be perfect.",
+        "#b3263a",
+        "#ff8f94",
+    ),
+}
+
+
+def game_of(env: str) -> Game:
+    """The game of an environment; one without a text of its own goes by its id."""
+    return GAMES.get(env, Game(env, "", "#1f5fa8", "#86bdf5"))

@@ -1,0 +1,270 @@
+"""The Retrain tab: a visitor trains an agent, sees it learn, and compares it with what it was."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import gradio as gr
+
+import zoo
+from a3c_core.agent import Agent
+from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError, load_agent
+from a3c_core.recipe import Recipe
+from training.log import LOG, Progress
+from training.recipes import RECIPES
+from training.run import WorkerDied
+from training.run import train as train_recipe
+from ui.episodes import record
+from ui.figures import Goal, curve, number
+from ui.games import game_of
+from ui.runs import AT_ONCE, IN_LINE, RUNS, LineFull, Run
+from ui.screen import PLAIN, Shot, screen, show
+from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Setting, choice, choices, recipe_of, refusal
+
+MOST_SECONDS = 300.0
+"""A training ends after so long, however many steps it was given."""
+LOOK_SECONDS = 0.25
+"""How often a run that waits in line looks whether it is its turn."""
+
+READY = "CartPole takes seconds, Pendulum about a minute; five minutes at most."
+IDLE = "Nothing is being trained."
+TOO_HIGH = "A lower learning rate or a shorter training often helps."
+UNCHANGED = gr.skip()
+
+
+class View(NamedTuple):
+    """What a training shows, part by part."""
+
+    run_id: Any = UNCHANGED
+    status: Any = UNCHANGED
+    curve: Any = UNCHANGED
+    screen: Any = UNCHANGED
+    download: Any = UNCHANGED
+    again: Any = UNCHANGED
+    train_button: Any = UNCHANGED
+    stop_button: Any = UNCHANGED
+
+
+def build() -> None:
+    """Lays out the tab and wires it."""
+    first = RECIPES[TRAINABLE[0]]
+    run_id = gr.State(delete_callback=RUNS.discard)
+    with gr.Column(elem_classes="cabinet"):
+        with gr.Column(elem_classes="progress"):
+            figure = gr.HTML(learning_curve(first), elem_id="learning-curve", elem_classes="curves", **PLAIN)
+            status = gr.HTML(status_of(READY), elem_id="train-status", elem_classes="status", **PLAIN)
+        stage = screen("before-after")
+        with gr.Column(elem_classes="controls"):
+            game = choice(choices(), label="Game")
+            numbers = [number_box(setting, first) for setting in SETTINGS[:VISIBLE]]
+            with gr.Row():
+                train_button = gr.Button("Train", variant="primary", min_width=100)
+                stop_button = gr.Button("Stop", interactive=False, min_width=100)
+            download = gr.DownloadButton("Download the checkpoint", visible=False, elem_classes="quiet")
+            again = gr.Button("Another game", visible=False, elem_classes="quiet")
+            with gr.Accordion("More settings", open=False, elem_classes="more"):
+                numbers += [number_box(setting, first) for setting in SETTINGS[VISIBLE:]]
+
+    view = [run_id, status, figure, stage, download, again, train_button, stop_button]
+    unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+    compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
+    game.input(preset, game, [*numbers, figure], **unqueued)
+    training = train_button.click(
+        train, [run_id, game, *numbers], view, api_name="train", concurrency_limit=None, show_progress="hidden"
+    )
+    training.then(ready, None, [train_button, stop_button], **unqueued)
+    training.success(**compared, api_name="compare", concurrency_limit=8)
+    again.click(**compared, api_visibility="private", concurrency_limit=8)
+    stop_button.click(stop, run_id, status, queue=False, show_progress="hidden", api_name="stop")
+
+
+def number_box(setting: Setting, recipe: Recipe) -> gr.Number:
+    """The field of one setting. Bounds are checked on the server, which names the field that is wrong."""
+    return gr.Number(setting.of(recipe), label=setting.label, info=setting.info, elem_id=f"setting-{setting.field}")
+
+
+def preset(game: str) -> list[Any]:
+    """The settings of another game's recipe, and its empty curve."""
+    recipe = RECIPES[game if game in TRAINABLE else TRAINABLE[0]]
+    return [*(setting.of(recipe) for setting in SETTINGS), learning_curve(recipe)]
+
+
+def ready() -> tuple[Any, Any]:
+    """Train can be pressed, Stop cannot."""
+    return gr.update(interactive=True), gr.update(interactive=False)
+
+
+def train(previous: str | None, game: str, *values: float, request: gr.Request | None = None) -> Iterator[View]:
+    """Trains an agent within the bounds for visitors, after waiting for a turn."""
+    recipe = recipe_of(game, values)
+    RUNS.discard(previous)
+    try:
+        run = RUNS.enter(recipe, request.session_hash if request else None)
+    except LineFull:
+        raise refusal(
+            f"{AT_ONCE} trainings are running and {IN_LINE} are waiting. Please try again in a few minutes."
+        ) from None
+    try:
+        yield View(
+            run_id=run.id,
+            status=status_of("Starting the workers."),
+            curve=learning_curve(recipe, []),
+            screen=[],
+            download=gr.update(visible=False),
+            again=gr.update(visible=False),
+            train_button=gr.update(interactive=False),
+            stop_button=gr.update(interactive=True),
+        )
+        yield from wait_in_line(run)
+        yield from learn(run)
+    except GeneratorExit:  # the visitor has gone
+        run.forgotten = True
+        raise
+    finally:
+        RUNS.leave(run)
+
+
+def wait_in_line(run: Run) -> Iterator[View]:
+    """Yields until it is `run`'s turn, often, so that a visitor who leaves is noticed."""
+    said = None
+    while not run.stop.is_set() and (ahead := RUNS.ahead(run)) >= AT_ONCE:
+        place = ahead - AT_ONCE
+        words = f"{place} more wait before you." if place else "You are next."
+        sentence = f"Two trainings are running; yours starts when one ends. {words}"
+        yield View(status=status_of(sentence)) if sentence != said else View()
+        said = sentence
+        time.sleep(LOOK_SECONDS)
+
+
+def learn(run: Run) -> Iterator[View]:
+    """Trains, showing each moment, and then hands out the checkpoint."""
+    if run.stop.is_set():
+        yield View(status=status_of("Stopped before it began: nothing was trained."))
+        return
+    until = time.monotonic() + MOST_SECONDS
+    moments: list[Progress] = []
+
+    def enough() -> bool:
+        return run.stop.is_set() or time.monotonic() > until
+
+    try:
+        with closing(train_recipe(run.recipe, run.checkpoint, stop=enough)) as progress:
+            for moment in progress:
+                moments.append(moment)
+                sentence = "Stopping." if run.stop.is_set() else f"Training {game_of(run.recipe.env).name}."
+                yield View(status=status_of(sentence, moment), curve=learning_curve(run.recipe, moments))
+    except WorkerDied:
+        yield View(status=status_of(f"The training broke down. {TOO_HIGH}"))
+        return
+    except (CheckpointError, OSError):
+        yield View(status=status_of("The training could not be kept: the server's disk is full. Please try later."))
+        return
+    run.last = moments[-1]
+    run.outcome = outcome_of(run, run.last, out_of_time=time.monotonic() > until)
+    yield View(
+        status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
+        download=gr.update(value=str(packed(run)), visible=True),
+    )
+
+
+def stop(run_id: str | None) -> str:
+    """Asks the visitor's run to end; what it has learnt by then is kept."""
+    run = RUNS.get(run_id)
+    if run is None or run.ended is not None:
+        return status_of(IDLE)
+    run.stop.set()
+    return status_of("Stopping.")
+
+
+def compare(run_id: str | None) -> tuple[Any, Any, Any]:
+    """One game by the agent as it was before its training and one as it is now, both from the same seed."""
+    run = RUNS.get(run_id)
+    if run is None:
+        raise refusal("This training is no longer kept. Train again.")
+    if not run.outcome:  # it was stopped while it waited, or broke down
+        return UNCHANGED, UNCHANGED, UNCHANGED
+    try:
+        trained = load_agent(run.checkpoint)
+    except CheckpointError:
+        return UNCHANGED, status_of(f"The network's numbers ran away, so it cannot play. {TOO_HIGH}"), UNCHANGED
+    seed, run.next_seed = run.next_seed, run.next_seed + 1
+    shots = [
+        Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
+        for name, file, agent in (
+            ("Untrained", "before", Agent.untrained(run.recipe)),
+            (f"After {trained.steps:,} steps", "after", trained),
+        )
+    ]
+    sentence = f"{run.outcome} Both games below start from seed {seed}."
+    return show(*shots), status_of(sentence, run.last, over=True), gr.update(visible=True)
+
+
+def packed(run: Run) -> Path:
+    """The run's checkpoint as a zip file."""
+    path = run.directory / f"{game_of(run.recipe.env).name.lower()}-a3c.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for file in (MODEL, RECIPE, LOG):
+            archive.write(run.checkpoint / file, file)
+    return path
+
+
+def outcome_of(run: Run, last: Progress, *, out_of_time: bool) -> str:
+    """How a run ended, in a sentence."""
+    if run.stop.is_set():
+        return "Stopped early; what it had learnt is kept."
+    if out_of_time:
+        return f"Ended after {duration(MOST_SECONDS)}, the most that a visitor's training may take."
+    return f"Trained in {duration(last.seconds)}."
+
+
+def learning_curve(recipe: Recipe, moments: list[Progress] | None = None) -> str:
+    """Mean return of the last 100 training games against steps, beside what the zoo's agent scores.
+
+    None is a training that has not been asked for.
+    """
+    known = [moment for moment in moments or () if moment.mean_return is not None]
+    return curve(
+        [moment.steps for moment in known],
+        [moment.mean_return for moment in known],
+        label="Mean return of the last 100 games",
+        game=recipe.env,
+        ends=("0", f"{recipe.steps:,} steps"),
+        x_high=recipe.steps,
+        goal=goal_of(recipe.env),
+        marks=5,
+        empty="Press Train and watch it learn." if moments is None else "",
+    )
+
+
+@cache
+def goal_of(env: str) -> Goal | None:
+    """What the zoo's agent scores in that environment."""
+    scores = [entry.score.mean for entry in zoo.entries().values() if entry.recipe.env == env]
+    return Goal(max(scores), f"the zoo's agent: {number(max(scores))}") if scores else None
+
+
+def status_of(sentence: str, progress: Progress | None = None, *, over: bool = False) -> str:
+    """The state of a run: a sentence and, once it has begun, its numbers."""
+    text = f'<p role="status">{escape(sentence)}</p>'
+    if progress is None:
+        return text
+    rate = progress.steps / max(progress.seconds, 1e-9) if over else progress.steps_per_second
+    left = "–" if progress.seconds_left is None else duration(progress.seconds_left)
+    numbers = {
+        "Steps": f"{progress.steps:,}",
+        "Steps a second": f"{rate:,.0f}",
+        "Mean return": "–" if progress.mean_return is None else number(progress.mean_return),
+        **({"Time": duration(progress.seconds)} if over else {"Time left": left}),
+    }
+    return text + "<dl>" + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in numbers.items()) + "</dl>"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes and seconds."""
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

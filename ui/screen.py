@@ -1,0 +1,44 @@
+"""The screen: one game, or several side by side, as videos that start by themselves and begin anew together."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gradio as gr
+from gradio.data_classes import FileData
+
+from ui.episodes import Recording
+from ui.figures import number
+from ui.games import game_of
+
+_SCRIPT = (Path(__file__).parent / "screen.js").read_text(encoding="utf-8")
+
+
+PLAIN: dict[str, Any] = {"apply_default_css": False, "js_on_load": None}
+"""HTML that this app styles itself and that does nothing when it is clicked."""
+
+
+class Shot(NamedTuple):
+    """A recording with the name it goes by on the screen."""
+
+    name: str
+    recording: Recording
+
+
+def screen(elem_id: str) -> gr.HTML:
+    """An empty screen. Its value is what `show` returns; the script sets texts as text, never as HTML."""
+    plain = PLAIN | {"js_on_load": _SCRIPT}
+    return gr.HTML(elem_id=elem_id, elem_classes="screen", html_template='<div class="stage"></div>', **plain)
+
+
+def show(*shots: Shot) -> list[dict[str, Any]]:
+    """The value of a screen that shows `shots`."""
+    return [
+        {
+            "video": FileData(path=str(recording.video)).model_dump(),
+            "game": recording.env,
+            "name": name,
+            "note": f"Return {number(recording.total)}",
+            "spoken": f"{game_of(recording.env).name} played by {name}: return {number(recording.total)}",
+        }
+        for name, recording in shots
+    ]

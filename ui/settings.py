@@ -1,0 +1,97 @@
+"""What a visitor may set for a training, within which bounds, and the recipe that comes of it."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import gradio as gr
+
+from a3c_core.recipe import Recipe
+from training.recipes import RECIPES
+from ui.games import game_of
+
+TRAINABLE = ("cartpole", "pendulum")
+"""Recipes that learn within minutes on a small machine."""
+
+
+def choice(options: list[str] | list[tuple[str, str]], *, label: str) -> gr.Radio:
+    """A radio button, the first option chosen, that hands any value on: handlers answer an unknown one in words."""
+    radio = gr.Radio(options, label=label)
+    radio.preprocess = lambda payload: payload
+    first = options[0]
+    radio.value = first[1] if isinstance(first, tuple) else first
+    return radio
+
+
+class Setting(NamedTuple):
+    """A number of the recipe that visitors may change."""
+
+    field: str
+    label: str
+    low: float
+    high: float
+    whole: bool
+    info: str
+
+    def of(self, recipe: Recipe) -> float:
+        """The setting's number in `recipe`."""
+        value = getattr(recipe, self.field)
+        return value[0] if isinstance(value, tuple) else value
+
+    def checked(self, value: object) -> int | float:
+        """`value` as the recipe wants it. Raises gr.Error, with a sentence, for anything else."""
+        check = whole if self.whole else decimal
+        return check(value, self.label, self.low, self.high)
+
+
+SETTINGS = (
+    Setting("steps", "Steps", 1_000, 5_000_000, True, "One step is one decision in one game."),
+    Setting("learning_rate", "Learning rate", 1e-6, 1.0, False, "How far each update moves the network."),
+    Setting("workers", "Workers", 1, 4, True, "Processes that learn side by side. One is A2C."),
+    Setting("envs_per_worker", "Games per worker", 1, 32, True, "Played at once by each worker."),
+    Setting("n_steps", "Steps between updates", 1, 128, True, "In each game."),
+    Setting("gamma", "Discount", 0.0, 1.0, False, "Gamma: what a point one step later is worth."),
+    Setting("entropy_cost", "Entropy bonus", 0.0, 1.0, False, "Higher explores longer."),
+    Setting("seed", "Seed", 0, 999_999_999, True, "Of first weights, games and chance."),
+)
+VISIBLE = 2
+"""The first settings are always in view, the others fold away."""
+
+
+def choices() -> list[tuple[str, str]]:
+    """The games on offer, as a radio button wants them."""
+    return [(game_of(RECIPES[name].env).name, name) for name in TRAINABLE]
+
+
+def recipe_of(name: object, values: tuple[object, ...]) -> Recipe:
+    """The shipped recipe `name` with `values`, one per setting. Raises gr.Error, with a sentence."""
+    if not (isinstance(name, str) and name in TRAINABLE):
+        raise refusal(f"Choose a game: {' or '.join(TRAINABLE)}.")
+    numbers = {setting.field: setting.checked(value) for setting, value in zip(SETTINGS, values, strict=True)}
+    return dataclasses.replace(RECIPES[name], **numbers | {"n_steps": (numbers["n_steps"],)})
+
+
+def refusal(sentence: str) -> gr.Error:
+    """What to raise where a visitor asks for what cannot be: the page shows the sentence, the log no stack trace."""
+    return gr.Error(sentence, print_exception=False)
+
+
+def whole(value: object, label: str, low: float, high: float) -> int:
+    """`value` as a whole number between `low` and `high`. Raises gr.Error, with a sentence."""
+    if not (_number(value) and float(value).is_integer() and low <= value <= high):
+        raise refusal(f"{label} must be a whole number from {low:,.0f} to {high:,.0f}.")
+    return int(value)
+
+
+def decimal(value: object, label: str, low: float, high: float) -> float:
+    """`value` as a number between `low` and `high`. Raises gr.Error, with a sentence."""
+    if not (_number(value) and low <= value <= high):
+        raise refusal(f"{label} must be a number from {low:g} to {high:g}.")
+    return float(value)
+
+
+def _number(value: object) -> bool:
+    """Whether `value` is a number, and a finite one that fits a float."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) < 1e15 and math.isfinite(value)
