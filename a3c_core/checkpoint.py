@@ -10,12 +10,14 @@ Every file is replaced as a whole, so a crash leaves the old one or the new one.
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -29,6 +31,14 @@ MODEL, RECIPE, RESUME = "model.safetensors", "recipe.json", "resume.safetensors"
 MAX_JSON_BYTES = 8 * 2**20
 
 Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Made:
+    """The fields of recipe.json."""
+
+    steps: Annotated[int, Field(ge=0)]
+    recipe: dict[str, Any]
 
 
 class CheckpointError(ValueError):
@@ -52,13 +62,12 @@ def load_agent(directory: Path) -> Agent:
         raise CheckpointError(
             f"{directory} is no checkpoint: it has no {RECIPE}. Name a directory that training wrote."
         )
-    record = read_record(path)
-    recipe = parse(Recipe, record.pop("recipe", None), path)
-    steps = parse(int, record.pop("steps", None), path)
-    if record:
-        raise CheckpointError(f"{path} has unknown fields: {', '.join(sorted(record))}. {_OTHER_VERSION}")
+    made = parse(Made, read_record(path), path)
+    if left_out := {field.name for field in fields(Recipe)} - made.recipe.keys():
+        raise CheckpointError(f"{path} lacks recipe.{', recipe.'.join(sorted(left_out))}. {_OTHER_VERSION}")
+    recipe = parse(Recipe, made.recipe, path)
     try:
-        agent = Agent.untrained(recipe)._replace(steps=steps)
+        agent = Agent.untrained(recipe)._replace(steps=made.steps)
     except UnknownEnv as error:
         raise CheckpointError(f"{path}: {error}") from None
     load_weights(agent, directory / MODEL)
@@ -142,7 +151,9 @@ def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
         raise CheckpointError(f"cannot read {path} ({error}). Download or copy it again.") from None
     for name, tensor in tensors.items():
         if tensor.dtype != expected[name].dtype:
-            raise CheckpointError(f"{path}: tensor {name} is {tensor.dtype}, not {expected[name].dtype}.")
+            raise CheckpointError(
+                f"{path}: tensor {name} is {tensor.dtype}, not {expected[name].dtype}. {_NOT_ITS_RECIPE}"
+            )
     return tensors
 
 
@@ -163,7 +174,8 @@ def replace(path: Path, write: Callable[[Path], object]) -> None:
             f"cannot write {path}: {error.strerror}. Free some space or choose another place."
         ) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def count_parameters(agent: Agent) -> int:

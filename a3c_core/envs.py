@@ -72,7 +72,7 @@ def make_envs(recipe: Recipe, count: int) -> VectorEnv:
     """
     envs = ENVS[known(recipe.env)](recipe.env, count)
     if isinstance(envs.single_action_space, Box):
-        envs = vector_wrappers.ClipAction(vector_wrappers.RescaleAction(envs, -1.0, 1.0))
+        envs = vector_wrappers.ClipAction(vector_wrappers.RescaleAction(envs, np.float32(-1), np.float32(1)))
     return envs
 
 

@@ -70,9 +70,17 @@ def play(
         if render:
             frames.append(env.render())
         arrays = (np.array(part) for part in (actions, policies, values, rewards))
-        return Episode(seed, np.array(frames, dtype=np.uint8), env.metadata["render_fps"], *arrays)
+        return Episode(seed, stack_frames(frames), env.metadata["render_fps"], *arrays)
     finally:
         env.close()
+
+
+def stack_frames(frames: list[np.ndarray]) -> np.ndarray:
+    """All frames in one array, taken from the list one by one: a game is hundreds of megabytes, twice is too much."""
+    stacked = np.empty((len(frames), *(frames[0].shape if frames else ())), dtype=np.uint8)
+    while frames:
+        stacked[len(frames) - 1] = frames.pop()
+    return stacked
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))

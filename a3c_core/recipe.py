@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 Count = Annotated[int, Field(ge=1, le=4096)]
+Width = Annotated[int, Field(ge=1, le=1024)]
 Steps = Annotated[int, Field(ge=1, le=10**10)]
 Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
@@ -36,9 +37,9 @@ class Recipe:
     """What turns an observation into features: vector hands it on as it is."""
     core: Literal["none", "lstm"] = "none"
     """Memory between the encoder and the heads."""
-    core_size: Count = 64
+    core_size: Width = 64
     """Units of the LSTM, where there is one."""
-    head_layers: Annotated[tuple[Count, ...], Field(max_length=8)] = (64, 64)
+    head_layers: Annotated[tuple[Width, ...], Field(max_length=4)] = (64, 64)
     """Hidden tanh layers of the policy's and of the value's own head."""
     initial_std: Positive = 1.0
     """Standard deviation of a continuous policy before training, in units of half the action's range."""
@@ -48,7 +49,8 @@ class Recipe:
     gae_lambda: Fraction = 0.95
     """Lambda of generalized advantage estimation; 1 gives the paper's n-step returns."""
     normalize_advantages: bool = True
-    """Give each rollout's advantages mean 0 and standard deviation 1 before they weigh the policy's gradient."""
+    """Give each rollout's advantages mean 0 and standard deviation 1 before they weigh the policy's gradient.
+    Turn it off for rollouts of one step in one environment: a single number has no deviation."""
     value_cost: NonNegative = 0.5
     """Weight of the value's squared error in the loss."""
     entropy_cost: NonNegative = 0.01

@@ -1,5 +1,6 @@
 """The asynchronous loop (Mnih et al. 2016, algorithm S3) and what its workers share."""
 
+import math
 import signal
 import threading
 import traceback
@@ -37,13 +38,13 @@ class Shared:
         self.optimizers = build_optimizers(self.theta, recipe)
         self._steps = context.Value("q", 0)
         self._updates = context.Value("q", 0)
-        self._stop = context.Event()
+        self._stop = context.RawValue("b", False)
         self._turn = nullcontext() if recipe.lock_free else context.Lock()
 
     @property
     def steps(self) -> int:
-        """Steps of all workers together, in the whole run."""
-        return self._steps.value
+        """Steps of all workers together, in the whole run. Read without the lock, which a killed worker may hold."""
+        return self._steps.get_obj().value
 
     @steps.setter
     def steps(self, steps: int) -> None:
@@ -51,11 +52,11 @@ class Shared:
 
     def stop(self) -> None:
         """Asks all workers to end after the rollout that they are in."""
-        self._stop.set()
+        self._stop.value = True
 
     def go_on(self) -> bool:
         """Whether there are steps left and nobody asked to stop."""
-        return self.steps < self.recipe.steps and not self._stop.is_set()
+        return self.steps < self.recipe.steps and not self._stop.value
 
     def pull(self, weights: Tensor) -> int:
         """Copies the newest weights into a worker's own; returns the number of updates that they have seen."""
@@ -115,6 +116,8 @@ def work(rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, report: Call
         rollout = stepper.rollout(model, n_steps)
         losses = a3c_loss(model, rollout, recipe)
         gradient, norm = clip(gradient_of(losses.total, model), recipe.max_gradient_norm)
+        if not math.isfinite(norm):
+            raise FloatingPointError("the gradient is not finite any more: lower the learning rate, or clip gradients")
         before = shared.push(gradient, rank=rank, steps=rollout.rewards.numel())
         parts = (losses.policy, losses.value, losses.entropy, losses.explained_variance)
         report(Report(rank, stepper.finished, *(part.item() for part in parts), norm, before - seen))

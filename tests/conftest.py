@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import training.keep
 import zoo.entry
 
 torch.set_num_threads(1)
@@ -16,5 +15,4 @@ def empty_zoo(tmp_path, monkeypatch):
         (tmp_path / "zoo" / place).mkdir(parents=True)
     monkeypatch.setattr(zoo.entry, "ENTRIES", tmp_path / "zoo" / "entries")
     monkeypatch.setattr(zoo.entry, "WEIGHTS", tmp_path / "zoo" / "weights")
-    monkeypatch.setattr(training.keep, "WEIGHTS", tmp_path / "zoo" / "weights")
     return tmp_path / "zoo"

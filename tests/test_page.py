@@ -9,13 +9,14 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from a3c_core.checkpoint import load_agent
 from tests.processes import wait_until
 from tests.serving import App, serve
+from training.recipes import RECIPES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install it (Debian: apt install chromium)")
 
 PATIENCE = 60_000
 """Milliseconds that a busy machine may take."""
-STOP_SECONDS = 2.0
+STOP_SECONDS = 3.0
 """A stop is promised within a second; the rest is for a busy machine."""
 
 PICTURE = """
@@ -104,6 +105,7 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
     page.get_by_label("Seed", exact=True).first.fill("1")
     page.get_by_role("button", name="Watch", exact=True).click()
     expect(video).not_to_have_attribute("src", before)
+    expect(page.locator("#watch-screen .name")).to_have_text("cartpole, seed 1")
     with page.expect_download() as download:
         page.get_by_role("button", name="Download the video").click()
     assert download.value.suggested_filename == "cartpole-seed-1.mp4"
@@ -161,7 +163,7 @@ def test_closing_the_tab_ends_its_training(app, page):
 def test_another_game_brings_its_own_settings(page):
     page.get_by_role("tab", name="Retrain").click()
     page.get_by_label("Pendulum", exact=True).click()
-    expect(page.get_by_label("Steps", exact=True)).to_have_value("2000000")
+    expect(page.get_by_label("Steps", exact=True)).to_have_value(str(RECIPES["pendulum"].steps))
     expect(page.locator("#learning-curve .curve")).to_have_attribute("data-game", "Pendulum-v1")
 
 

@@ -93,7 +93,6 @@ def test_a_truncated_step_carries_the_discounted_value_of_its_final_observation(
     assert rollout.discounts[:, 1].tolist() == pytest.approx([GAMMA, 0, GAMMA, 0, GAMMA])
 
 
-@pytest.mark.xfail(strict=True, reason="a step that is both terminated and truncated is bootstrapped")
 def test_an_episode_that_terminates_at_its_time_limit_carries_no_value():
     stepper, model = stepper_and_model(("terminated", "both"))
     assert stepper.rollout(model, 5).rewards.tolist() == REWARDS

@@ -19,7 +19,7 @@ from a3c_core.play import evaluate
 from a3c_core.recipe import Recipe
 from tests import toy
 from tests.processes import alive, descendants, wait_until
-from training.log import LOG, Tally, read_log
+from training.log import Tally, read_log
 from training.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
@@ -98,7 +98,7 @@ def test_evaluate_can_draw_its_actions(checkpoint, capsys):
 
 
 def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
-    (checkpoint / LOG).touch()
+    toy.run_of(checkpoint, toy.balancer())
     cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
     assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
     assert zoo.entries()["cartpole"].command == cli.command_of("cartpole", toy.balancer().recipe)
@@ -155,7 +155,6 @@ def test_resuming_takes_the_runs_own_recipe(tmp_path, monkeypatch):
     assert changed == replace(recipe, gamma=0.9, steps=10)
 
 
-@pytest.mark.xfail(strict=True, reason="--resume=DIR goes on with the shipped recipe instead of the run's own")
 def test_resuming_with_an_equals_sign_takes_the_runs_own_recipe_too(checkpoint, monkeypatch):
     assert parsed(monkeypatch, "cartpole", f"--resume={checkpoint}")[0] == toy.balancer().recipe
 

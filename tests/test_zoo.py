@@ -18,7 +18,6 @@ from a3c_core.recipe import Recipe
 from tests import toy
 from tests.test_video import told_by_ffmpeg
 from training.keep import keep
-from training.log import LOG
 from zoo.__main__ import main
 from zoo.card import COLUMNS, description, duration, markdown_table, points, text_table
 from zoo.entry import ENTRIES, WEIGHTS, hashes, read_entry, write_entry
@@ -30,9 +29,13 @@ ENTRY = pytest.mark.parametrize("entry", zoo.entries().values(), ids=zoo.entries
 @pytest.fixture
 def balancer(empty_zoo, tmp_path):
     """The record of the only agent of a small zoo."""
-    save_agent(tmp_path / "run", toy.balancer())
-    (tmp_path / "run" / LOG).touch()
-    return keep(tmp_path / "run", "balancer", summary="Keeps its balance.", command="by hand", episodes=3)
+    return keep(
+        toy.run_of(tmp_path / "run", toy.balancer()),
+        "balancer",
+        summary="Keeps its balance.",
+        command="by hand",
+        episodes=3,
+    )
 
 
 def run_zoo(monkeypatch, *argv):
@@ -164,7 +167,7 @@ def test_list_prints_the_readmes_table(balancer, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "| Agent | Environment | Score | Protocol | Steps | Trained in | Weights |",
         "| --- | --- | --- | --- | --- | --- | --- |",
-        "| balancer | CartPole-v1 | 500.0 ± 0.0 | 3 games, greedy actions, seeds 0 to 2 | 1,000 | 0 s | 15 |",
+        "| balancer | CartPole-v1 | 500.0 ± 0.0 | 3 games, greedy actions, seeds 0 to 2 | 1,000 | 30 min | 15 |",
     ]
 
 
@@ -194,7 +197,7 @@ def test_play_keeps_a_game_as_a_video(monkeypatch, capsys, tmp_path):
     assert about["pix_fmt"].startswith("yuv420p")
     frames = iio.imread(tmp_path / "game.mp4", plugin="FFMPEG")
     assert len(frames) == steps + 1
-    assert np.abs(frames[0].astype(int) - frames[-1]).max() > 100
+    assert np.abs(frames[0].astype(int) - frames[-1]).max() > 50
     told = told_by_ffmpeg(tmp_path / "game.mp4")
     assert "title           : A3C Arcade: beginner" in told
     assert f"seed 7, return {steps}" in told

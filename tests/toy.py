@@ -1,6 +1,8 @@
 """Toy environments that are solved in seconds, and ones that count, fail or wait."""
 
+import json
 import time
+from dataclasses import asdict
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
@@ -11,9 +13,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import multiprocessing as mp
 
 from a3c_core.agent import Agent
+from a3c_core.checkpoint import save_agent
 from a3c_core.envs import Spaces
 from a3c_core.model import ActorCritic
 from a3c_core.recipe import Recipe
+from training.log import LOG, Tally
 
 LENGTH = 4
 """Steps of a cue episode; each is worth at most 1."""
@@ -159,3 +163,11 @@ def balancer(*, steps: int = 1000) -> Agent:
     (logits,) = agent.model.policy.logits
     logits.weight.copy_(torch.tensor([[-0.1, -0.3, -3.0, -1.0], [0.1, 0.3, 3.0, 1.0]]))
     return agent._replace(steps=steps)
+
+
+def run_of(directory, agent):
+    """What training leaves behind: a checkpoint and a log, whose last moment is after half an hour."""
+    save_agent(directory, agent)
+    moment = Tally(seconds=1800.0).moment(agent.steps, goal=agent.steps, learning_rate=0.0)
+    (directory / LOG).write_text(json.dumps(asdict(moment)) + "\n")
+    return directory

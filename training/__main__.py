@@ -168,9 +168,10 @@ def command_of(name: str, recipe: Recipe) -> str:
 
 def recipes(argv: list[str]) -> dict[str, Recipe]:
     """The recipes on offer: the shipped ones, or the one of the run that --resume names."""
-    if "--resume" not in argv[:-1]:
+    words = [word for arg in argv for word in arg.split("=", 1)]
+    if "--resume" not in words[:-1]:
         return RECIPES
-    resumed = load_agent(Path(argv[argv.index("--resume") + 1])).recipe
+    resumed = load_agent(Path(words[words.index("--resume") + 1])).recipe
     return {name: resumed for name, recipe in RECIPES.items() if recipe.env == resumed.env}
 
 

@@ -1,5 +1,6 @@
 """A run's parent process: starts the workers, logs, checkpoints, resumes, and notices the dead."""
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -31,13 +32,17 @@ STOP_SECONDS = 5.0
 _METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 _CONTEXT = mp.get_context(_METHOD)
 if _METHOD == "forkserver":
-    _CONTEXT.set_forkserver_preload(["a3c_core.worker"])
+    _CONTEXT.set_forkserver_preload(
+        ["a3c_core.worker", "torch._dynamo"]
+    )  # optimizers import dynamo, a second, when used
 
 
 def warm_up() -> None:
     """Starts the process that workers are forked from, so that the next run need not wait while it imports torch."""
     if _METHOD == "forkserver":
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is not for a process that imports
         forkserver.ensure_running()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class WorkerDied(RuntimeError):
@@ -81,6 +86,7 @@ class _Run:
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
         if resume and not (directory / RESUME).exists():
             raise CheckpointError(f"{directory} holds no run to resume: it has no {RESUME}. Train without resuming.")
+        warm_up()
         self.recipe, self.directory = recipe, directory
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
@@ -173,6 +179,8 @@ class _Run:
 
     def _checkpoint(self) -> None:
         theta = self.shared.theta.detach().clone()
+        if not theta.isfinite().all():
+            return  # the last sound checkpoint is worth more
         steps = self.shared.steps
         counters = {
             "steps": torch.tensor(steps),

@@ -158,6 +158,7 @@ def learn(run: Run) -> Iterator[View]:
                 moments.append(moment)
                 sentence = "Stopping." if run.stop.is_set() else f"Training {game_of(run.recipe.env).name}."
                 yield View(status=status_of(sentence, moment), curve=learning_curve(run.recipe, moments))
+        archive = packed(run)
     except WorkerDied:
         yield View(status=status_of(f"The training broke down. {TOO_HIGH}"))
         return
@@ -168,7 +169,7 @@ def learn(run: Run) -> Iterator[View]:
     run.outcome = outcome_of(run, run.last, out_of_time=time.monotonic() > until)
     yield View(
         status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
-        download=gr.update(value=str(packed(run)), visible=True),
+        download=gr.update(value=str(archive), visible=True),
     )
 
 

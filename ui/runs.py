@@ -70,7 +70,6 @@ class Runs:
                 raise LineFull
             run = Run(recipe, session)
             self._runs[run.id] = run
-        run.directory.mkdir(parents=True)
         return run
 
     def ahead(self, run: Run) -> int:

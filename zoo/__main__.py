@@ -1,6 +1,7 @@
 """The zoo's command line: python -m zoo list | info NAME | play NAME."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -50,6 +51,7 @@ def play_(name: Positional[str], /, *, seed: int = 0, out: Path = Path("episode.
         out: the video to write.
         sampled: draw actions from the policy instead of taking the likeliest.
     """
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
     episode = play(zoo.load(name), seed, greedy=not sampled)
     write_mp4(episode, out, title=f"A3C Arcade: {Path(name).name}")
     print(f"{out}: seed {seed}, {len(episode.actions)} steps, return {episode.total:g}")
