@@ -9,6 +9,7 @@ Every file is replaced as a whole, so a crash leaves the old one or the new one.
 
 import json
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, fields
@@ -120,6 +121,7 @@ def parse(kind: type[Record], value: object, path: Path) -> Record:
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """Writes a JSON file of ours as a whole. Raises CheckpointError."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **record}, indent=2)
+    text = re.sub(r"\[[-+\d.eE,\s]+\]", lambda numbers: " ".join(numbers[0].split()), text)  # a list in one line
     replace(path, lambda part: part.write_text(text + "\n", encoding="utf-8"))
 
 

@@ -10,14 +10,16 @@ from pydantic.dataclasses import dataclass
 
 from a3c_core.agent import Agent
 from a3c_core.envs import FIRST_TRAINING_SEED, make_scoring_envs
+from a3c_core.recipe import Recipe
 
 
 class Episode(NamedTuple):
     """One game of T steps, as plain arrays: all that a page or a video needs."""
 
     seed: int
-    frames: np.ndarray
-    """[T+1, height, width, 3] uint8; empty where the game was not rendered."""
+    frames: list[np.ndarray]
+    """T+1 pictures, each [height, width, 3] uint8; empty where the game was not rendered. A list, since a game is
+    hundreds of megabytes, and stacking it would take them twice."""
     frames_per_second: int
     """Speed at which the game is meant to be watched."""
     actions: np.ndarray
@@ -25,7 +27,7 @@ class Episode(NamedTuple):
     policies: np.ndarray
     """[T, actions] probabilities, or [T, 2 * dimensions] means and standard deviations."""
     values: np.ndarray
-    """[T] what the agent thought its future was worth, in units of the learner's reward."""
+    """[T] the discounted sum of rewards that the agent expected from here on, in the environment's own units."""
     rewards: np.ndarray
     """[T] the environment's own rewards."""
 
@@ -64,23 +66,28 @@ def play(
             over = terminated or truncated
             actions.append(action)
             policies.append(policy.describe()[0, 0].numpy())
-            values.append(value[0])
+            values.append(environment_value(value[0], agent.recipe))
             rewards.append(reward)
             progress(len(actions))
         if render:
             frames.append(env.render())
         arrays = (np.array(part) for part in (actions, policies, values, rewards))
-        return Episode(seed, stack_frames(frames), env.metadata["render_fps"], *arrays)
+        return Episode(seed, frames, env.metadata["render_fps"], *arrays)
     finally:
         env.close()
 
 
-def stack_frames(frames: list[np.ndarray]) -> np.ndarray:
-    """All frames in one array, taken from the list one by one: a game is hundreds of megabytes, twice is too much."""
-    stacked = np.empty((len(frames), *(frames[0].shape if frames else ())), dtype=np.uint8)
-    while frames:
-        stacked[len(frames) - 1] = frames.pop()
-    return stacked
+def environment_value(value: float, recipe: Recipe) -> float:
+    """A value of the learner's reward in the environment's units: undoes the recipe's shift and scale, not its clip.
+
+    The learner's reward is (r + shift) * scale, so with the sum of all discounts 1 / (1 - gamma)
+
+        V_environment = V / scale - shift / (1 - gamma)
+
+    With gamma = 1 that sum has no end, and the shift stays in.
+    """
+    shift = recipe.reward_shift / (1.0 - recipe.gamma) if recipe.gamma < 1.0 else 0.0
+    return value / recipe.reward_scale - shift
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import imageio.v3 as iio
+import imageio.v2 as iio
 
 from a3c_core.play import Episode
 
@@ -14,13 +14,15 @@ def write_mp4(episode: Episode, path: Path, *, title: str) -> None:
     """
     metadata = ["-metadata", f"title={title}", "-metadata", f"comment=seed {episode.seed}, return {episode.total:g}"]
     pad = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-movflags", "+faststart"]
-    iio.imwrite(
+    with iio.get_writer(
         path,
-        episode.frames,
-        plugin="FFMPEG",
+        format="FFMPEG",
+        mode="I",
         fps=episode.frames_per_second,
         codec="libx264",
         pixelformat="yuv420p",
         macro_block_size=1,
         output_params=[*pad, *metadata, "-preset", "veryfast"],
-    )
+    ) as video:
+        for frame in episode.frames:
+            video.append_data(frame)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import parse
 from a3c_core.envs import FIRST_TRAINING_SEED
-from a3c_core.play import Score, evaluate, play
+from a3c_core.play import Score, environment_value, evaluate, play
 from a3c_core.recipe import Recipe
 
 CARTPOLE = Agent.untrained(Recipe(head_layers=(8,)))
@@ -40,8 +40,8 @@ def test_a_game_of_cartpole_is_told_step_by_step():
     steps = len(game.rewards)
     assert counted == list(range(1, steps + 1))
     assert (game.seed, game.total, game.frames_per_second) == (3, float(steps), 50)
-    assert game.frames.shape == (steps + 1, 400, 600, 3)
-    assert game.frames.dtype == np.uint8
+    assert len(game.frames) == steps + 1
+    assert {(frame.shape, frame.dtype.name) for frame in game.frames} == {((400, 600, 3), "uint8")}
     assert game.actions.shape == game.values.shape == (steps,)
     assert game.policies.shape == (steps, 2)
     np.testing.assert_allclose(game.policies.sum(axis=1), 1.0, rtol=1e-6)
@@ -51,7 +51,7 @@ def test_a_game_of_cartpole_is_told_step_by_step():
 
 def test_a_game_of_pendulum_is_told_step_by_step():
     game = play(PENDULUM, 3, render=False)
-    assert game.frames.size == 0
+    assert game.frames == []
     assert game.actions.shape == (200, 1)
     assert game.policies.shape == (200, 2)
     np.testing.assert_array_equal(game.actions[:, 0], game.policies[:, 0])
@@ -154,3 +154,10 @@ def test_a_recurrent_agent_thinks_with_what_it_remembers():
     _, again, _ = LSTM.think(obs)
     assert not np.allclose(first, second)
     np.testing.assert_array_equal(first, again)
+
+
+def test_values_are_told_in_the_environments_units():
+    recipe = Recipe(gamma=0.5, reward_shift=8.0, reward_scale=0.125)
+    learner = sum((-4.0 + 8.0) * 0.125 * 0.5**k for k in range(60))
+    assert environment_value(learner, recipe) == pytest.approx(sum(-4.0 * 0.5**k for k in range(60)))
+    assert environment_value(3.0, Recipe(gamma=1.0, reward_shift=8.0, reward_scale=0.5)) == 6.0

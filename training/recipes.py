@@ -5,11 +5,12 @@ from a3c_core.recipe import Recipe
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
         env="CartPole-v1",
-        steps=300_000,
+        steps=400_000,
         envs_per_worker=16,
-        n_steps=(16,),
-        gae_lambda=0.98,
-        learning_rate=5e-3,
+        n_steps=(24,),
+        gae_lambda=0.99,
+        learning_rate=3e-3,
+        entropy_cost=0.03,
         reward_scale=0.1,
     ),
     "pendulum": Recipe(

@@ -30,7 +30,7 @@ class Recording(NamedTuple):
     returns: np.ndarray
     """[T] return so far, after each step."""
     values: np.ndarray
-    """[T] what the agent thought its future was worth, in units of the learner's reward."""
+    """[T] the discounted sum of rewards that the agent expected from here on."""
 
     @property
     def total(self) -> float:

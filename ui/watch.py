@@ -97,7 +97,7 @@ def curves_of(recording: Recording) -> str:
     shared = {"game": recording.env, "ends": ("start", f"{len(steps):,} steps"), "readout": True}
     finite = [value if math.isfinite(value) else 0.0 for value in recording.values.tolist()]
     return curve(steps, recording.returns.tolist(), label="Return so far", **shared) + curve(
-        steps, finite, label="Value: what the agent expects from here on", **shared
+        steps, finite, label="Value: rewards it still expects, discounted", **shared
     )
 
 
