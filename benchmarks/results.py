@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import statistics
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -19,7 +19,7 @@ def machine() -> dict[str, str | int]:
     model = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "unknown")
     packages = ("torch", "gymnasium", "stable-baselines3")
     versions = {name: importlib.metadata.version(name) for name in packages}
-    now = datetime.now(timezone.utc).date().isoformat()
+    now = datetime.now(UTC).date().isoformat()
     return {"date": now, "processor": model, "cores": os.cpu_count(), "python": platform.python_version(), **versions}
 
 

@@ -169,8 +169,9 @@ def main(cartpole_seeds: int = 10, pendulum_seeds: int = 5) -> None:
             for competitor in COMPETITORS:
                 command = [sys.executable, "-m", "benchmarks.time_to_solve", "trial", competitor, task, str(seed)]
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
-                trials += [Trial(**record) for record in json.loads(done.stdout.splitlines()[-1])]
-                print(*trials[-2:], sep="\n", flush=True)
+                made = [Trial(**record) for record in json.loads(done.stdout.splitlines()[-1])]
+                print(*made, sep="\n", flush=True)
+                trials += made
     save("time_to_solve", {"machine": machine(), "trials": [trial._asdict() for trial in trials]})
 
 

@@ -142,9 +142,12 @@ def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypa
 
 def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
     with pytest.raises(ValueError, match="--command"):
-        cli.command_of("snake", Recipe())
-    with pytest.raises(ValueError, match="--command"):
-        cli.command_of("pendulum", Recipe())
+        cli.command_of("snake", Recipe(env="Snake-v0"))
+
+
+@pytest.mark.parametrize("name", ["my-own", "pendulum"])
+def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(name):
+    assert cli.command_of(name, replace(RECIPES["cartpole"], seed=5)) == "python -m training train cartpole --seed 5"
 
 
 def test_resuming_takes_the_runs_own_recipe(tmp_path, monkeypatch):
@@ -218,7 +221,7 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "train cartpole --out balancer": "balancer holds a run already",
         "train cartpole --out balancer/recipe.json": "recipe.json",
         "keep empty --name cartpole": "empty is no checkpoint",
-        "keep balancer --name snake": "there is no recipe snake",
+        "keep balancer --name snake": "balancer has no log.jsonl",
     }.items():
         with pytest.raises(SystemExit) as caught:
             cli.main(shlex.split(argv))

@@ -1,6 +1,7 @@
 """Every record of the zoo tells the truth, and every agent is a name away."""
 
 import json
+import re
 import shutil
 import sys
 from dataclasses import asdict
@@ -218,3 +219,10 @@ def test_durations_read_well(hours, words):
 
 def test_points_have_one_decimal():
     assert points(12345.678) == "12,345.7"
+
+
+def test_the_readmes_python_runs_as_printed():
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names = {}
+    exec(code, names)
+    assert names["total"] == 500.0

@@ -149,10 +149,14 @@ def keep_(
 
 
 def command_of(name: str, recipe: Recipe) -> str:
-    """The command that trains `recipe`: the shipped recipe of that name and the options that differ from it."""
-    shipped = RECIPES.get(name)
-    if shipped is None or shipped.env != recipe.env:
-        raise ValueError(f"there is no recipe {name}: give the command that trained the agent with --command")
+    """The command that trains `recipe`: the shipped recipe of that name, or of its environment, and what differs."""
+    fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == recipe.env]
+    if not fitting:
+        raise ValueError(
+            f"no shipped recipe trains {recipe.env}: give the command that trained the agent with --command"
+        )
+    name = name if name in fitting else fitting[0]
+    shipped = RECIPES[name]
     options = []
     for field in recipe.__dataclass_fields__:
         value = getattr(recipe, field)
