@@ -26,7 +26,7 @@ clean:
 	rm -rf $(VENV)
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv is missing (on Debian: apt install python3-venv)"; exit 1; }
 
 $(VENV)/.app: requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install -r requirements.txt

@@ -38,7 +38,7 @@ class Agent(NamedTuple):
         policy, value, memory = self.model(torch.from_numpy(obs)[None], torch.zeros(1, len(obs)), memory)
         return policy, value[0].numpy(), memory
 
-    def act(self, obs: np.ndarray, memory: Memory | None = None) -> tuple[np.ndarray | int, Memory]:
+    def act(self, obs: np.ndarray, memory: Memory | None = None) -> tuple[np.ndarray, Memory]:
         """The agent's greedy action for one observation, and the memory to hand in with the next one."""
         policy, _, memory = self.think(np.asarray(obs)[None], memory)
         return policy.act(greedy=True)[0, 0].numpy(), memory

@@ -100,7 +100,7 @@ def read_record(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON ({error}). Download or copy it again.") from None
     version = record.pop("schema_version", None) if isinstance(record, dict) else None
-    if not isinstance(version, int):
+    if type(version) is not int or version < 1:
         raise CheckpointError(f"{path} has no schema_version: it is not a file of ours. Take another checkpoint.")
     if version > SCHEMA_VERSION:
         raise CheckpointError(

@@ -113,6 +113,9 @@ FIRST_TRAINING_SEED = 10**9
 """Training seeds its environments from here on; seeds below are for scoring, so no score is on games seen before."""
 
 
-def training_seed(recipe: Recipe, rank: int) -> int:
-    """First of the seeds, one per environment, of worker `rank`; below 2**31, as emulators want them."""
-    return FIRST_TRAINING_SEED + (recipe.seed * 1_000_003 + rank * 4099) % FIRST_TRAINING_SEED
+def training_seed(recipe: Recipe, rank: int, first_step: int = 0) -> int:
+    """First of the seeds, one per environment, of worker `rank`; below 2**31, as emulators want them.
+
+    A run that is resumed at `first_step` sees other games than those that it began with.
+    """
+    return FIRST_TRAINING_SEED + (recipe.seed * 1_000_003 + rank * 4099 + first_step * 7919) % FIRST_TRAINING_SEED

@@ -67,7 +67,7 @@ def a3c_loss(model: ActorCritic, rollout: Rollout, recipe: Recipe) -> Losses:
     advantage = advantages(rollout.rewards, fixed, rollout.discounts, gae_lambda=recipe.gae_lambda)
     returns = advantage + fixed[:-1]
     weight = advantage
-    if recipe.normalize_advantages:
+    if recipe.normalize_advantages and advantage.numel() > 1:
         weight = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
 
     policy_loss = -(weight * policy.log_prob(rollout.actions)).mean()

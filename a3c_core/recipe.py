@@ -50,7 +50,7 @@ class Recipe:
     """Lambda of generalized advantage estimation; 1 gives the paper's n-step returns."""
     normalize_advantages: bool = True
     """Give each rollout's advantages mean 0 and standard deviation 1 before they weigh the policy's gradient.
-    Turn it off for rollouts of one step in one environment: a single number has no deviation."""
+    An advantage that is alone in its rollout stays as it is."""
     value_cost: NonNegative = 0.5
     """Weight of the value's squared error in the loss."""
     entropy_cost: NonNegative = 0.01

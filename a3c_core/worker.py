@@ -34,6 +34,8 @@ class Shared:
 
     def __init__(self, recipe: Recipe, weights: Tensor, context: BaseContext) -> None:
         self.recipe = recipe
+        self.first_step = 0
+        """Steps that the run had behind it when this sitting began."""
         self.theta = nn.Parameter(weights.clone().share_memory_())
         self.optimizers = build_optimizers(self.theta, recipe)
         self._steps = context.Value("q", 0)
@@ -46,9 +48,9 @@ class Shared:
         """Steps of all workers together, in the whole run. Read without the lock, which a killed worker may hold."""
         return self._steps.get_obj().value
 
-    @steps.setter
-    def steps(self, steps: int) -> None:
-        self._steps.value = steps
+    def start_at(self, steps: int) -> None:
+        """Makes this the continuation of a run that has `steps` steps behind it."""
+        self._steps.value = self.first_step = steps
 
     def stop(self) -> None:
         """Asks all workers to end after the rollout that they are in."""
@@ -108,7 +110,7 @@ def work(rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, report: Call
     model = build_model(recipe, spaces)
     weights = parameters_to_vector(model.parameters()).detach()
     vector_to_parameters(weights, model.parameters())  # from here on the parameters are views of `weights`
-    stepper = Stepper(envs, recipe, model, training_seed(recipe, rank))
+    stepper = Stepper(envs, recipe, model, training_seed(recipe, rank, shared.first_step))
     n_steps = recipe.n_steps_of(rank)
 
     while shared.go_on():
@@ -145,7 +147,7 @@ def worker_process(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    torch.manual_seed(training_seed(recipe, rank))
+    torch.manual_seed(training_seed(recipe, rank, shared.first_step))
     try:
         work(rank, recipe, spaces, shared, reports.send, make)
     except Exception:

@@ -129,9 +129,9 @@ def test_an_update_is_made_at_the_learning_rate_of_its_moment(decay, moves):
 def test_workers_go_on_until_the_steps_are_done():
     shared = shared_with_sgd(torch.zeros(1), steps=400)
     assert shared.go_on()
-    shared.steps = 399
+    shared.start_at(399)
     assert shared.go_on()
-    shared.steps = 400
+    shared.start_at(400)
     assert not shared.go_on()
 
 

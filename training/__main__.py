@@ -4,6 +4,7 @@ import json
 import shlex
 import signal
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
-from a3c_core.checkpoint import load_agent
+from a3c_core.checkpoint import RESUME, load_agent
 from a3c_core.play import Score, evaluate
 from a3c_core.recipe import Recipe
 from training.keep import keep
@@ -40,12 +41,15 @@ def train_(
         total=recipe.steps, unit=" steps", unit_scale=True, dynamic_ncols=True, mininterval=0.1 if terminal else 30
     )
     try:
-        with bar:
-            for progress in train(recipe, directory, resume=resume is not None):
+        with bar, closing(train(recipe, directory, resume=resume is not None)) as moments:
+            for progress in moments:
+                if resume and not bar.n:
+                    bar.initial = bar.n = progress.steps
                 bar.set_postfix_str(words(progress.mean_return), refresh=False)
                 bar.update(min(progress.steps, recipe.steps) - bar.n)
     except KeyboardInterrupt:
-        print(f"stopped: the checkpoint is in {directory}, continue with --resume {directory}", file=sys.stderr)
+        kept = f"the checkpoint is in {directory}, continue with --resume {directory}"
+        print(f"stopped: {kept if (directory / RESUME).exists() else 'nothing was learnt yet'}", file=sys.stderr)
         raise SystemExit(130) from None
     print(
         f"{progress.steps:,} steps in {progress.seconds:.1f} s, {progress.episodes:,} episodes, "
@@ -179,9 +183,17 @@ def recipes(argv: list[str]) -> dict[str, Recipe]:
     return {name: resumed for name, recipe in RECIPES.items() if recipe.env == resumed.env}
 
 
+def _interrupt(*_: object) -> None:
+    """The first Ctrl-C or polite kill ends a run; the next ones would only spoil the checkpoint that it writes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main(argv: list[str]) -> None:
     """Parses the command line; known errors end in one sentence."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # a polite kill is a Ctrl-C
+    for polite in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(polite, _interrupt)
     try:
         offered = tyro.extras.subcommand_type_from_defaults(recipes(argv), prefix_names=False)
         train_.__annotations__["recipe"] = Annotated[offered, tyro.conf.arg(name="")]

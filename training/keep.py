@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import platform
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,11 @@ from pathlib import Path
 from a3c_core.checkpoint import CheckpointError, count_parameters, load_agent
 from a3c_core.play import evaluate
 from training.log import LOG, read_log
-from zoo.entry import ZooEntry, entries, hashes, write_entry
+from zoo.entry import NAME, ZooEntry, entries, hashes, load, write_entry
+
+CHOOSING_SEED = 500_000_000
+"""First of the games that decide which of two agents is better. The score that is published is of other games: the
+best of several looks better than it is on the games that it was chosen by."""
 
 
 def keep(
@@ -27,6 +32,8 @@ def keep(
 
     Raises CheckpointError where the run is broken or, unless `force`, the agent now kept scores at least as well.
     """
+    if not re.fullmatch(NAME, name):
+        raise ValueError(f"the name {name!r} will not do: use small letters, digits, and - _ . between them")
     agent = load_agent(run)
     log = read_log(run)
     if not log:
@@ -34,13 +41,15 @@ def keep(
             f"{run} has no {LOG}, which tells how it was trained: keep a directory that training wrote."
         )
     before = entries().get(name)
+    if before and not force:
+        new, old = (evaluate(a, episodes, first_seed=CHOOSING_SEED).mean for a in (agent, load(name)))
+        if new <= old:
+            raise CheckpointError(
+                f"{run} scores {new:.2f}, the {name} now in the zoo {old:.2f} in the same games: not kept. "
+                "Use --force to replace it all the same."
+            )
     score = evaluate(agent, episodes, progress=progress)
     score = dataclasses.replace(score, returns=tuple(round(value, 3) for value in score.returns))
-    if before and not force and before.score.mean >= score.mean:
-        raise CheckpointError(
-            f"{run} scores {score.mean:.2f}, the {name} now in the zoo {before.score.mean:.2f}: not kept. "
-            "Use --force to replace it all the same."
-        )
     entry = ZooEntry(
         name=name,
         summary=summary or (before.summary if before else f"{agent.recipe.env}, trained with A3C."),

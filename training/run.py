@@ -1,10 +1,11 @@
 """A run's parent process: starts the workers, logs, checkpoints, resumes, and notices the dead."""
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from multiprocessing import forkserver
+from contextlib import contextmanager, suppress
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -40,9 +41,29 @@ if _METHOD == "forkserver":
 def warm_up() -> None:
     """Starts the process that workers are forked from, so that the next run need not wait while it imports torch."""
     if _METHOD == "forkserver":
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is not for a process that imports
+        resource_tracker.ensure_running()  # it would unblock what is blocked next
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # inherited: Ctrl-C is for the parent alone
         forkserver.ensure_running()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Holds Ctrl-C and a polite kill back until the block has ended. Only the main thread can be disturbed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+    before = {
+        number: signal.signal(number, lambda n, _: caught.append(n)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in caught[:1]:
+        signal.raise_signal(number)
 
 
 class WorkerDied(RuntimeError):
@@ -86,12 +107,12 @@ class _Run:
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
         if resume and not (directory / RESUME).exists():
             raise CheckpointError(f"{directory} holds no run to resume: it has no {RESUME}. Train without resuming.")
+        self.tally = Tally()  # the clock starts here
         warm_up()
         self.recipe, self.directory = recipe, directory
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
         self.shared = Shared(recipe, parameters_to_vector(self.model.parameters()).detach(), _CONTEXT)
-        self.tally = Tally()
         if resume:
             self._restore()
         self._checkpoint()
@@ -112,10 +133,11 @@ class _Run:
             name=f"a3c-worker-{rank}",
             daemon=True,
         )
-        worker.start()
+        with _undisturbed():  # or a worker that has just started would be forgotten
+            worker.start()
+            self.workers.append(worker)
+            self.reports.append(ours)
         theirs.close()
-        self.workers.append(worker)
-        self.reports.append(ours)
 
     def moments(self, stop: Callable[[], bool]) -> Iterator[Progress]:
         """Progress after Progress until every worker has ended or `stop` says so."""
@@ -129,6 +151,7 @@ class _Run:
             if now - saved >= CHECKPOINT_SECONDS:
                 saved = now
                 self._checkpoint()
+        self._end_workers()
         yield self._moment()
 
     def _listen(self, timeout: float) -> None:
@@ -142,7 +165,7 @@ class _Run:
                     self._ended(connection)
                     continue
                 if isinstance(message, Failure):
-                    raise WorkerDied(f"worker {message.rank} failed:\n{message.traceback}")
+                    raise WorkerDied(f"worker {message.rank} failed (exit code 1):\n{message.traceback}")
                 self.tally.add(message)
 
     def _ended(self, connection: Connection) -> None:
@@ -164,6 +187,16 @@ class _Run:
 
     def close(self) -> None:
         """Stops the workers, keeps a checkpoint of the moment, frees everything."""
+        try:
+            self._end_workers()
+        finally:
+            try:
+                self._checkpoint()
+            finally:
+                self.log.close()
+
+    def _end_workers(self) -> None:
+        """Asks the workers to end, hears their last reports, and kills those that don't end."""
         self.shared.stop()
         until = time.monotonic() + STOP_SECONDS
         with suppress(WorkerDied):
@@ -174,8 +207,7 @@ class _Run:
             worker.join()
         for connection in self.reports:
             connection.close()
-        self.log.close()
-        self._checkpoint()
+        self.workers, self.reports = [], []
 
     def _checkpoint(self) -> None:
         theta = self.shared.theta.detach().clone()
@@ -214,12 +246,17 @@ class _Run:
             "recent_returns": torch.zeros(100, dtype=torch.float64),
             **state,
         }
-        saved = load_tensors(path, like)
+        try:
+            saved = load_tensors(path, like)
+        except CheckpointError as error:
+            raise CheckpointError(f"{error} A resumed run keeps its network and its optimizer.") from None
+        if not saved["theta"].isfinite().all():
+            raise CheckpointError(f"{path} holds weights that are not numbers: train anew, with a lower learning rate.")
         with torch.no_grad():
             self.shared.theta.copy_(saved["theta"])
             for name, tensor in state.items():
                 tensor.copy_(saved[name])
-        self.shared.steps = int(saved["steps"])
+        self.shared.start_at(int(saved["steps"]))
         recent = saved["recent_returns"]
         self.tally = Tally(seconds=saved["seconds"].item(), episodes=int(saved["episodes"]), steps=int(saved["steps"]))
         self.tally.recent.extend(recent[~recent.isnan()].tolist())

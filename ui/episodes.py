@@ -66,9 +66,9 @@ class Shelf:
             try:
                 found.set_result(make())
             except BaseException as error:
-                found.set_exception(error)
                 with self._lock:
                     self._recordings.pop(key, None)
+                found.set_exception(error)
             self._throw_away()
         return found.result()
 

@@ -102,13 +102,13 @@ def ready() -> tuple[Any, Any]:
 def train(previous: str | None, game: str, *values: float, request: gr.Request | None = None) -> Iterator[View]:
     """Trains an agent within the bounds for visitors, after waiting for a turn."""
     recipe = recipe_of(game, values)
-    RUNS.discard(previous)
     try:
         run = RUNS.enter(recipe, request.session_hash if request else None)
     except LineFull:
         raise refusal(
             f"{AT_ONCE} trainings are running and {IN_LINE} are waiting. Please try again in a few minutes."
         ) from None
+    RUNS.discard(previous)  # not before there is a place for the new one
     try:
         yield View(
             run_id=run.id,
@@ -162,8 +162,8 @@ def learn(run: Run) -> Iterator[View]:
     except WorkerDied:
         yield View(status=status_of(f"The training broke down. {TOO_HIGH}"))
         return
-    except (CheckpointError, OSError):
-        yield View(status=status_of("The training could not be kept: the server's disk is full. Please try later."))
+    except (CheckpointError, OSError, EOFError):
+        yield View(status=status_of("The training could not go on: the server is out of room. Please try later."))
         return
     run.last = moments[-1]
     run.outcome = outcome_of(run, run.last, out_of_time=time.monotonic() > until)

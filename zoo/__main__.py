@@ -51,6 +51,8 @@ def play_(name: Positional[str], /, *, seed: int = 0, out: Path = Path("episode.
         out: the video to write.
         sampled: draw actions from the policy instead of taking the likeliest.
     """
+    if out.suffix != ".mp4" or not out.parent.is_dir():
+        raise ValueError(f"cannot write {out}: name a file that ends in .mp4, in a directory that exists")
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
     episode = play(zoo.load(name), seed, greedy=not sampled)
     write_mp4(episode, out, title=f"A3C Arcade: {Path(name).name}")

@@ -1,5 +1,7 @@
 """What is said of an agent, from its entry alone: table row and description serve README, command line and app."""
 
+from dataclasses import asdict
+
 from zoo.entry import ZooEntry
 
 
@@ -53,7 +55,7 @@ def text_table(entries: dict[str, ZooEntry]) -> str:
 
 def description(entry: ZooEntry) -> str:
     """All that is known of one agent, for a terminal."""
-    changed = ", ".join(f"{k}={v}" for k, v in vars(entry.recipe).items() if not k.startswith("__"))
+    numbers = ", ".join(f"{name}={value}" for name, value in asdict(entry.recipe).items())
     return "\n".join(
         [
             f"{entry.name}: {entry.summary}",
@@ -62,6 +64,6 @@ def description(entry: ZooEntry) -> str:
             f"  trained      {entry.score.steps:,} steps in {duration(entry.hours)} on {entry.machine}",
             f"  made by      {entry.command}",
             f"  weights      {entry.parameters:,} in {entry.directory}, licence {entry.licence}",
-            f"  recipe       {changed}",
+            f"  recipe       {numbers}",
         ]
     )

@@ -15,6 +15,7 @@ from a3c_core.play import Score
 from a3c_core.recipe import Recipe
 
 ENTRIES = Path(__file__).parent / "entries"
+NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 WEIGHTS = Path(__file__).parent / "weights"
 
 
@@ -26,7 +27,7 @@ class UnknownAgent(ValueError):
 class ZooEntry:
     """One agent of the zoo."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
+    name: Annotated[str, Field(pattern=NAME)]
     """What `zoo.load` takes."""
     summary: Annotated[str, Field(max_length=300)]
     """One line about the agent."""
@@ -70,14 +71,14 @@ def write_entry(entry: ZooEntry) -> Path:
 
 
 def load(name: str | Path) -> Agent:
-    """The agent of that name in the zoo, or the one in that checkpoint directory.
+    """The agent of that name in the zoo, else the one in that checkpoint directory (`./cartpole` is a directory).
 
     Raises UnknownAgent where there is neither, CheckpointError where the checkpoint is broken.
     """
-    if Path(name).is_dir():
-        return load_agent(Path(name))
     known = entries()
     if str(name) not in known:
+        if Path(name).is_dir():
+            return load_agent(Path(name))
         raise UnknownAgent(unknown(str(name), known))
     entry = known[str(name)]
     for file, expected in entry.sha256.items():
