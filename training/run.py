@@ -33,9 +33,8 @@ STOP_SECONDS = 5.0
 _METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 _CONTEXT = mp.get_context(_METHOD)
 if _METHOD == "forkserver":
-    _CONTEXT.set_forkserver_preload(
-        ["a3c_core.worker", "torch._dynamo"]
-    )  # optimizers import dynamo, a second, when used
+    # An optimizer imports dynamo at its first use, which takes each worker another second.
+    _CONTEXT.set_forkserver_preload(["a3c_core.worker", "torch._dynamo"])
 
 
 def warm_up() -> None:

@@ -8,6 +8,7 @@ import gradio as gr
 
 import zoo
 from a3c_core.checkpoint import CheckpointError
+from a3c_core.envs import FIRST_TRAINING_SEED
 from ui.episodes import Recording, Shelf, record, scratch
 from ui.figures import curve, number
 from ui.games import game_of
@@ -15,7 +16,7 @@ from ui.screen import PLAIN, Shot, screen, show
 from ui.settings import choice, refusal, whole
 
 SHELF = Shelf(size=64)
-LAST_SEED = 999_999_999
+LAST_SEED = FIRST_TRAINING_SEED - 1
 
 
 class Watched(NamedTuple):
