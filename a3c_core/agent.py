@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from a3c_core.envs import make_env, spaces_of
+from a3c_core.envs import Protocol, make_env, spaces_of
 from a3c_core.model import ActorCritic, Memory, Policy, build_model
 from a3c_core.recipe import Recipe
 
@@ -22,20 +22,23 @@ class Agent(NamedTuple):
     @classmethod
     def untrained(cls, recipe: Recipe) -> "Agent":
         """The agent as training finds it: fresh weights from the recipe's seed. Raises UnknownEnv."""
-        return cls(recipe, build_model(recipe, spaces_of(recipe.env)), steps=0)
+        return cls(recipe, build_model(recipe, spaces_of(recipe)), steps=0)
 
-    def make_env(self, render_mode: str | None = None) -> gym.Env:
+    def make_env(self, render_mode: str | None = None, protocol: Protocol = "classic") -> gym.Env:
         """The environment that the agent was trained for, with the actions that it gives."""
-        return make_env(self.recipe, render_mode)
+        return make_env(self.recipe, render_mode, protocol)
 
     @torch.no_grad()
-    def think(self, obs: np.ndarray, memory: Memory | None = None) -> tuple[Policy, np.ndarray, Memory]:
+    def think(
+        self, obs: np.ndarray, memory: Memory | None = None, reset: np.ndarray | None = None
+    ) -> tuple[Policy, np.ndarray, Memory]:
         """Policy (batch shape [1, B]), value [B] and new memory for observations [B, ...] of one moment.
 
-        `memory` None is an empty one: the first moment of an episode.
+        `memory` None is an empty one: the first moment of an episode. `reset` [B] empties it where an episode begins.
         """
         memory = self.model.initial_memory(len(obs)) if memory is None else memory
-        policy, value, memory = self.model(torch.from_numpy(obs)[None], torch.zeros(1, len(obs)), memory)
+        reset = torch.zeros(len(obs)) if reset is None else torch.from_numpy(reset.astype(np.float32))
+        policy, value, memory = self.model(torch.from_numpy(obs)[None], reset[None], memory)
         return policy, value[0].numpy(), memory
 
     def act(self, obs: np.ndarray, memory: Memory | None = None) -> tuple[np.ndarray, Memory]:

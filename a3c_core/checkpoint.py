@@ -3,6 +3,7 @@
     model.safetensors    the weights, one tensor per parameter
     recipe.json          the Recipe that made them, with the schema's version and the steps trained
     resume.safetensors   only while training: weights, optimizer state and counters of one moment
+    snapshots/5/         the same agent after 5 % of its training: a checkpoint whose weights are bfloat16
 
 Every file is replaced as a whole, so a crash leaves the old one or the new one. Loading is strict.
 """
@@ -29,6 +30,7 @@ from a3c_core.recipe import Recipe
 
 SCHEMA_VERSION = 1
 MODEL, RECIPE, RESUME = "model.safetensors", "recipe.json", "resume.safetensors"
+SNAPSHOTS = "snapshots"
 MAX_JSON_BYTES = 8 * 2**20
 
 Record = TypeVar("Record")
@@ -46,10 +48,13 @@ class CheckpointError(ValueError):
     """A checkpoint can't be read or written; the message names the file and what to do."""
 
 
-def save_agent(directory: Path, agent: Agent) -> None:
-    """Writes `agent` as a checkpoint; raises CheckpointError where the disk refuses."""
+def save_agent(directory: Path, agent: Agent, *, dtype: torch.dtype = torch.float32) -> None:
+    """Writes `agent` as a checkpoint; raises CheckpointError where the disk refuses.
+
+    With bfloat16 the file has half the size, and the agent that is loaded from it has rounded weights.
+    """
     write_record(directory / RECIPE, {"steps": agent.steps, "recipe": asdict(agent.recipe)})
-    save_tensors(directory / MODEL, agent.model.state_dict())
+    save_tensors(directory / MODEL, {name: tensor.to(dtype) for name, tensor in agent.model.state_dict().items()})
 
 
 def load_agent(directory: Path) -> Agent:
@@ -127,14 +132,16 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Writes a safetensors file as a whole. Raises CheckpointError."""
-    data = save({name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, {"format": "pt"})
+    data = save(
+        {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}, {"format": "pt"}
+    )
     replace(path, lambda part: part.write_bytes(data))
 
 
 def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a safetensors file, which must have exactly the names, shapes and types of `expected`.
 
-    The header is checked before any tensor is read. Raises CheckpointError.
+    Only bfloat16 may stand for float32. The header is checked before any tensor is read. Raises CheckpointError.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -152,6 +159,8 @@ def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot read {path} ({error}). Download or copy it again.") from None
     for name, tensor in tensors.items():
+        if tensor.dtype == torch.bfloat16:
+            tensor = tensors[name] = tensor.float()
         if tensor.dtype != expected[name].dtype:
             raise CheckpointError(
                 f"{path}: tensor {name} is {tensor.dtype}, not {expected[name].dtype}. {_NOT_ITS_RECIPE}"

@@ -1,8 +1,9 @@
 """The environments that agents live in. Names come from ENVS alone, never from a stranger's string."""
 
+import os
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -12,7 +13,18 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import ClipAction, RescaleAction
 from gymnasium.wrappers import vector as vector_wrappers
 
+from a3c_core.atari import ROMS, AtariGames, make_game
 from a3c_core.recipe import Recipe
+
+Protocol = Literal["classic", "sticky"]
+"""How games are scored. It makes a difference for Atari alone: classic has no sticky actions, sticky repeats an action
+with probability 0.25, frame by frame (Machado et al. 2018). Both begin with up to 30 no-ops, end when the last life is
+lost or after 108,000 frames, and count the true score, whatever the agent was trained with."""
+
+UNIT = np.float32(-1), np.float32(1)
+"""Bounds of every continuous action, which is clipped to them and scaled to the environment's own."""
+
+STICKY_ACTIONS: dict[Protocol, float] = {"classic": 0.0, "sticky": 0.25}
 
 
 class UnknownEnv(ValueError):
@@ -46,15 +58,59 @@ class SameStepCartPole(CartPoleVectorEnv):
         return obs, reward, terminated, truncated, info
 
 
-def _sync(env: str, count: int) -> VectorEnv:
-    return SyncVectorEnv([lambda: gym.make(env)] * count, autoreset_mode=AutoresetMode.SAME_STEP)
+class Maker(NamedTuple):
+    """How to make the environments of one family."""
+
+    training: Callable[[Recipe, int], VectorEnv]
+    """A batch for one worker, which has one thread."""
+    scoring: Callable[[Recipe, int, Protocol], VectorEnv]
+    """A batch whose reset takes a list of seeds, one per environment."""
+    single: Callable[[Recipe, str | None, Protocol], gym.Env]
+    """One environment, with a render mode."""
 
 
-def _cartpole(env: str, count: int) -> VectorEnv:
-    return SameStepCartPole(count, max_episode_steps=gym.spec(env).max_episode_steps)
+def _single(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> gym.Env:
+    if protocol != "classic":
+        raise ValueError(f"{recipe.env} knows the classic protocol only: sticky actions are a matter of Atari")
+    env = gym.make(recipe.env, render_mode=render_mode)
+    return ClipAction(RescaleAction(env, *UNIT)) if isinstance(env.action_space, Box) else env
 
 
-ENVS: dict[str, Callable[[str, int], VectorEnv]] = {"CartPole-v1": _cartpole, "Pendulum-v1": _sync}
+def _scoring(recipe: Recipe, count: int, protocol: Protocol) -> VectorEnv:
+    return SyncVectorEnv([lambda: _single(recipe, None, protocol)] * count, autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+def _cartpoles(recipe: Recipe, count: int) -> VectorEnv:
+    return SameStepCartPole(count, max_episode_steps=gym.spec(recipe.env).max_episode_steps)
+
+
+def _pendulums(recipe: Recipe, count: int) -> VectorEnv:
+    plain = SyncVectorEnv([lambda: gym.make(recipe.env)] * count, autoreset_mode=AutoresetMode.SAME_STEP)
+    return vector_wrappers.ClipAction(vector_wrappers.RescaleAction(plain, *UNIT))
+
+
+def _atari(recipe: Recipe, count: int, *, sticky: float, threads: int) -> VectorEnv:
+    return AtariGames(recipe.env, count, sticky=sticky, full_action_space=recipe.full_action_space, threads=threads)
+
+
+ATARI = Maker(
+    training=lambda recipe, count: _atari(recipe, count, sticky=recipe.sticky_actions, threads=1),
+    scoring=lambda recipe, count, protocol: _atari(
+        recipe, count, sticky=STICKY_ACTIONS[protocol], threads=os.cpu_count() or 1
+    ),
+    single=lambda recipe, render_mode, protocol: make_game(
+        recipe.env,
+        sticky=STICKY_ACTIONS[protocol],
+        full_action_space=recipe.full_action_space,
+        render_mode=render_mode,
+    ),
+)
+
+ENVS: dict[str, Maker] = {
+    "CartPole-v1": Maker(_cartpoles, _scoring, _single),
+    "Pendulum-v1": Maker(_pendulums, _scoring, _single),
+    **dict.fromkeys(ROMS, ATARI),
+}
 
 
 def known(env: str) -> str:
@@ -70,29 +126,29 @@ def make_envs(recipe: Recipe, count: int) -> VectorEnv:
     Continuous actions are in [-1, 1] (clipped, then scaled to the environment's range).
     Raises UnknownEnv.
     """
-    envs = ENVS[known(recipe.env)](recipe.env, count)
-    if isinstance(envs.single_action_space, Box):
-        envs = vector_wrappers.ClipAction(vector_wrappers.RescaleAction(envs, np.float32(-1), np.float32(1)))
-    return envs
+    return ENVS[known(recipe.env)].training(recipe, count)
 
 
-def make_env(recipe: Recipe, render_mode: str | None = None) -> gym.Env:
-    """One environment for watching and scoring, with the actions that `make_envs` takes. Raises UnknownEnv."""
-    env = gym.make(known(recipe.env), render_mode=render_mode)
-    if isinstance(env.action_space, Box):
-        env = ClipAction(RescaleAction(env, np.float32(-1), np.float32(1)))
-    return env
+def make_env(recipe: Recipe, render_mode: str | None = None, protocol: Protocol = "classic") -> gym.Env:
+    """One environment for watching, with the actions that `make_envs` takes.
+
+    Raises UnknownEnv, and ValueError for a protocol that the environment does not know.
+    """
+    return ENVS[known(recipe.env)].single(recipe, render_mode, protocol)
 
 
-def make_scoring_envs(recipe: Recipe, count: int) -> VectorEnv:
-    """`count` environments, each with a seed of its own at reset, so that an episode is a matter of its seed."""
-    return SyncVectorEnv([lambda: make_env(recipe)] * count, autoreset_mode=AutoresetMode.SAME_STEP)
+def make_scoring_envs(recipe: Recipe, count: int, protocol: Protocol = "classic") -> VectorEnv:
+    """`count` environments, each with a seed of its own at reset, so that an episode is a matter of its seed.
+
+    Raises UnknownEnv, and ValueError for a protocol that the environment does not know.
+    """
+    return ENVS[known(recipe.env)].scoring(recipe, count, protocol)
 
 
-@cache
-def spaces_of(env: str) -> Spaces:
+@lru_cache(maxsize=64)
+def spaces_of(recipe: Recipe) -> Spaces:
     """Observation and action space of one environment. Raises UnknownEnv."""
-    made = gym.make(known(env))
+    made = make_env(recipe)
     made.close()
     return Spaces(made.observation_space, made.action_space)
 

@@ -5,11 +5,13 @@ Every input is time-major, [T, B, ...]: T steps of B environments. Acting is T=1
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from gymnasium.spaces import Box, Discrete, Space
 from torch import Tensor, nn
 from torch.distributions import Categorical, Independent, Normal
+from torch.nn import functional
 
 from a3c_core.envs import Spaces
 from a3c_core.recipe import Recipe
@@ -74,6 +76,61 @@ class ContinuousHead(nn.Module):
         return ContinuousPolicy(mean, self.log_std.exp().expand_as(mean))
 
 
+class VectorEncoder(nn.Flatten):
+    """Hands a vector on as it is."""
+
+    def __init__(self, space: Box, recipe: Recipe) -> None:
+        super().__init__()
+        self.features = math.prod(space.shape)
+
+
+class FrameEncoder(nn.Sequential):
+    """Convolutions over a stack of frames and a fully connected layer, each with a ReLU."""
+
+    convolutions: tuple[tuple[int, int, int], ...]
+    """Filters, kernel size and stride of each."""
+    features: int
+    """Units of the fully connected layer."""
+
+    def __init__(self, space: Box, recipe: Recipe) -> None:
+        channels, size, _ = space.shape
+        layers: list[nn.Module] = []
+        for filters, kernel, stride in self.convolutions:
+            layers += [orthogonal(nn.Conv2d(channels, filters, kernel, stride), math.sqrt(2)), nn.ReLU()]
+            channels, size = filters, (size - kernel) // stride + 1
+        layers += [nn.Flatten(), orthogonal(nn.Linear(channels * size * size, self.features), math.sqrt(2))]
+        layers += [nn.LayerNorm(self.features)] if recipe.layer_norm else []
+        super().__init__(*layers, nn.ReLU())
+        self.shift, self.scale = recipe.pixel_shift, recipe.pixel_scale
+
+    def forward(self, frames: Tensor) -> Tensor:
+        """Features float32 [N, features] of frames uint8 [N, 4, 84, 84]; computes in the type of its weights."""
+        first, *others = self
+        pixels = frames.to(first.weight.dtype)
+        if self.shift:
+            pixels.add_(self.shift)
+        if torch.is_grad_enabled() and pixels.dtype == torch.float32:
+            pixels = pixels.contiguous(memory_format=torch.channels_last)  # 5 times faster backward on a CPU
+        features = functional.conv2d(pixels, first.weight * self.scale, first.bias, first.stride)
+        for layer in others:
+            features = layer(features)
+        return features.float()
+
+
+class A3CEncoder(FrameEncoder):
+    """The paper's network (Mnih et al. 2016, section 8; Mnih et al. 2013)."""
+
+    convolutions = ((16, 8, 4), (32, 4, 2))
+    features = 256
+
+
+class NatureEncoder(FrameEncoder):
+    """The network of Mnih et al. 2015."""
+
+    convolutions = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+    features = 512
+
+
 class NoCore(nn.Module):
     """A core without memory: hands its input on."""
 
@@ -97,7 +154,8 @@ class LSTMCore(nn.Module):
         self.cell = nn.LSTMCell(features, recipe.core_size)
 
     def initial_memory(self, batch: int) -> Memory:
-        return torch.zeros(batch, self.features), torch.zeros(batch, self.features)
+        empty = self.cell.weight_hh.new_zeros(batch, self.features)
+        return empty, empty
 
     def forward(self, inputs: Tensor, reset: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         outputs = []
@@ -135,9 +193,11 @@ class ActorCritic(nn.Module):
         return self.policy(features), self.value(features).squeeze(-1), memory
 
 
-def linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
-    """A layer with orthogonal weights (Saxe et al. 2014) and zero bias."""
-    layer = nn.Linear(inputs, outputs)
+Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
+
+
+def orthogonal(layer: Layer, gain: float) -> Layer:
+    """The layer with orthogonal weights (Saxe et al. 2014) and zero bias."""
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
@@ -147,24 +207,32 @@ def mlp(inputs: int, hidden: tuple[int, ...], outputs: int, *, gain: float) -> n
     """Hidden tanh layers and a linear one whose weights start at `gain`."""
     layers: list[nn.Module] = []
     for width in hidden:
-        layers += [linear(inputs, width, math.sqrt(2)), nn.Tanh()]
+        layers += [orthogonal(nn.Linear(inputs, width), math.sqrt(2)), nn.Tanh()]
         inputs = width
-    return nn.Sequential(*layers, linear(inputs, outputs, gain))
+    return nn.Sequential(*layers, orthogonal(nn.Linear(inputs, outputs), gain))
 
 
-ENCODERS: dict[str, Callable[[Space], tuple[nn.Module, int]]] = {
-    "vector": lambda space: (nn.Flatten(), math.prod(space.shape)),
+ENCODERS: dict[str, Callable[[Box, Recipe], nn.Module]] = {
+    "vector": VectorEncoder,
+    "a3c": A3CEncoder,
+    "nature": NatureEncoder,
 }
 CORES: dict[str, Callable[[int, Recipe], nn.Module]] = {"none": NoCore, "lstm": LSTMCore}
 HEADS: dict[type[Space], Callable[..., nn.Module]] = {Discrete: DiscreteHead, Box: ContinuousHead}
 
 
 def build_model(recipe: Recipe, spaces: Spaces) -> ActorCritic:
-    """The network that `recipe` describes, with fresh weights that depend on `recipe.seed` alone."""
+    """The network that `recipe` describes, with fresh weights that depend on `recipe.seed` alone.
+
+    Raises ValueError where its encoder can't read what the environment shows.
+    """
+    if (recipe.encoder == "vector") != (len(spaces.observation.shape) == 1):
+        fitting = "the encoder vector" if len(spaces.observation.shape) == 1 else "an encoder for frames, a3c or nature"
+        raise ValueError(f"the encoder {recipe.encoder} can't read {recipe.env}: choose {fitting}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        encoder, features = ENCODERS[recipe.encoder](spaces.observation)
-        core = CORES[recipe.core](features, recipe)
+        encoder = ENCODERS[recipe.encoder](spaces.observation, recipe)
+        core = CORES[recipe.core](encoder.features, recipe)
         policy = HEADS[type(spaces.action)](core.features, spaces.action, recipe)
         value = mlp(core.features, recipe.head_layers, 1, gain=1.0)
         return ActorCritic(encoder, core, policy, value)

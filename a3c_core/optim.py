@@ -24,7 +24,7 @@ class SharedAdam(Adam):
         super().__init__([theta], lr=lr, betas=betas, eps=eps, amsgrad=amsgrad, fused=True)
         moments = ("exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if amsgrad else ())
         self.state[theta] = {name: torch.zeros_like(theta).share_memory_() for name in moments}
-        self.state[theta]["step"] = torch.zeros(()).share_memory_()
+        self.state[theta]["step"] = torch.zeros((), device=theta.device).share_memory_()
 
 
 class SharedRMSprop(Optimizer):

@@ -1,6 +1,7 @@
-"""Playing: one game to watch (play) or many to score (evaluate)."""
+"""Playing: one game to watch (play, film) or many to score (evaluate)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -9,19 +10,16 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from a3c_core.agent import Agent
-from a3c_core.envs import FIRST_TRAINING_SEED, make_scoring_envs
+from a3c_core.atari import ROMS
+from a3c_core.envs import FIRST_TRAINING_SEED, Protocol, make_scoring_envs
 from a3c_core.recipe import Recipe
 
 
 class Episode(NamedTuple):
-    """One game of T steps, as plain arrays: all that a page or a video needs."""
+    """One game of T steps, as plain arrays; `film` draws its pictures."""
 
     seed: int
-    frames: list[np.ndarray]
-    """T+1 pictures, each [height, width, 3] uint8; empty where the game was not rendered. A list, since a game is
-    hundreds of megabytes, and stacking it would take them twice."""
-    frames_per_second: int
-    """Speed at which the game is meant to be watched."""
+    protocol: Protocol
     actions: np.ndarray
     """[T] int64 or [T, dimensions] float32."""
     policies: np.ndarray
@@ -42,24 +40,21 @@ def play(
     seed: int,
     *,
     greedy: bool = True,
-    render: bool = True,
+    protocol: Protocol = "classic",
     max_steps: int = 100_000,
     progress: Callable[[int], None] = lambda steps: None,
 ) -> Episode:
-    """Plays one game, which depends on the agent, the seed and `greedy` alone.
+    """Plays one game, which depends on the agent, the seed, `greedy` and the protocol alone.
 
     `progress` is called with the number of steps after each step. Raises ValueError for a seed that is no scoring seed.
     """
     check_seeds([seed])
     generator = torch.Generator().manual_seed(seed)
-    env = agent.make_env("rgb_array" if render else None)
-    try:
-        frames, actions, policies, values, rewards = [], [], [], [], []
+    with one_thread(), closing(agent.make_env(protocol=protocol)) as env:
+        actions, policies, values, rewards = [], [], [], []
         obs, _ = env.reset(seed=seed)
         memory, over = None, False
         while not over and len(actions) < max_steps:
-            if render:
-                frames.append(env.render())
             policy, value, memory = agent.think(np.asarray(obs)[None], memory)
             action = policy.act(greedy=greedy, generator=generator)[0, 0].numpy()
             obs, reward, terminated, truncated, _ = env.step(action)
@@ -69,12 +64,45 @@ def play(
             values.append(environment_value(value[0], agent.recipe))
             rewards.append(reward)
             progress(len(actions))
-        if render:
-            frames.append(env.render())
-        arrays = (np.array(part) for part in (actions, policies, values, rewards))
-        return Episode(seed, frames, env.metadata["render_fps"], *arrays)
+    return Episode(seed, protocol, *(np.array(part) for part in (actions, policies, values, rewards)))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Lets torch compute with a single thread: several can't share the work of one observation, and where the cores
+    are busy with something else they wait for each other, fifty times longer than the work takes."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
-        env.close()
+        torch.set_num_threads(before)
+
+
+class Film(NamedTuple):
+    """The pictures of a game, to be read once."""
+
+    pictures: Iterator[np.ndarray]
+    """Each [height, width, 3] uint8. Drawn as they are read: all of a game would be gigabytes."""
+    frames_per_second: int
+    """Speed at which they are meant to be watched."""
+    pixel: tuple[int, int] = (1, 1)
+    """Rows and columns of the screen that one pixel takes: Atari's are wider than high."""
+
+
+def film(agent: Agent, episode: Episode) -> Film:
+    """Plays the actions of a game once more, and draws it."""
+    env = agent.make_env("rgb_array_list", episode.protocol)
+
+    def pictures() -> Iterator[np.ndarray]:
+        with closing(env):
+            env.reset(seed=episode.seed)
+            yield from env.render()
+            for action in episode.actions:
+                env.step(action)
+                yield from env.render()
+
+    return Film(pictures(), env.metadata["render_fps"], env.metadata.get("pixel", (1, 1)))
 
 
 def environment_value(value: float, recipe: Recipe) -> float:
@@ -96,6 +124,8 @@ class Score:
 
     env: str
     """Gymnasium id."""
+    protocol: Protocol
+    """Rules of the games; see `a3c_core.envs.Protocol`."""
     greedy: bool
     """Whether the likeliest action was taken, or one drawn from the policy."""
     steps: int
@@ -115,15 +145,28 @@ class Score:
         return float(np.std(self.returns))
 
     @property
+    def median(self) -> float:
+        return float(np.median(self.returns))
+
+    @property
+    def best(self) -> float:
+        return max(self.returns)
+
+    @property
     def standard_error(self) -> float:
         """How far the mean strays by chance: std / sqrt(games)."""
         return self.std / len(self.returns) ** 0.5
 
     @property
-    def protocol(self) -> str:
-        """The protocol in words."""
+    def conditions(self) -> str:
+        """How the games were played, in words."""
+        rules = f"{self.protocol} protocol, " if self.env in ROMS else ""
         seeds = f"seeds {self.first_seed} to {self.first_seed + len(self.returns) - 1}"
-        return f"{len(self.returns)} games, {'greedy' if self.greedy else 'sampled'} actions, {seeds}"
+        return f"{rules}{len(self.returns)} games, {'greedy' if self.greedy else 'sampled'} actions, {seeds}"
+
+
+GAMES_AT_ONCE = 32
+"""Enough to make good use of a batch, few enough that not many wait for the longest game to end."""
 
 
 def evaluate(
@@ -131,10 +174,11 @@ def evaluate(
     episodes: int = 100,
     *,
     greedy: bool = True,
+    protocol: Protocol = "classic",
     first_seed: int = 0,
     progress: Callable[[int], None] = lambda finished: None,
 ) -> Score:
-    """Scores an agent over `episodes` games, all stepped as one batch; each game counts once, long or short.
+    """Scores an agent over `episodes` games, stepped in batches; each game counts once, long or short.
 
     `progress` is called with the number of finished games. Raises ValueError for seeds that are no scoring seeds.
     """
@@ -143,23 +187,29 @@ def evaluate(
     seeds = range(first_seed, first_seed + episodes)
     check_seeds(seeds)
     generator = torch.Generator().manual_seed(first_seed)
-    envs = make_scoring_envs(agent.recipe, episodes)
-    try:
-        returns, running = np.zeros(episodes), np.ones(episodes, dtype=bool)
-        obs, _ = envs.reset(seed=list(seeds))
-        memory = None
-        while running.any():
-            policy, _, memory = agent.think(obs, memory)
+    count = min(episodes, GAMES_AT_ONCE)
+    returns, finished = np.zeros(episodes), 0
+    game, fresh, memory = np.arange(count), np.ones(count, dtype=bool), None
+    with closing(make_scoring_envs(agent.recipe, count, protocol)) as envs:
+        obs, _ = envs.reset(seed=[seeds[g] for g in game])
+        while (counts := game < episodes).any():
+            policy, _, memory = agent.think(obs, memory, fresh)
             action = policy.act(greedy=greedy, generator=generator)[0].numpy()
             obs, reward, terminated, truncated, _ = envs.step(action)
-            returns += reward * running
-            running &= ~(terminated | truncated)
-            progress(episodes - int(running.sum()))
-    finally:
-        envs.close()
-    recipe = agent.recipe
+            returns[game[counts]] += reward[counts]
+            fresh = terminated | truncated
+            if fresh.any():  # the next games take the places; in the end there are places whose games don't count
+                finished += int((fresh & counts).sum())
+                progress(finished)
+                game[fresh] = game.max() + 1 + np.arange(fresh.sum())
+                obs, _ = envs.reset(seed=[seeds[g % episodes] for g in game], options={"reset_mask": fresh})
     return Score(
-        env=recipe.env, greedy=greedy, steps=agent.steps, first_seed=first_seed, returns=tuple(returns.tolist())
+        env=agent.recipe.env,
+        protocol=protocol,
+        greedy=greedy,
+        steps=agent.steps,
+        first_seed=first_seed,
+        returns=tuple(returns.tolist()),
     )
 
 

@@ -20,6 +20,13 @@ class Recipe:
 
     env: Annotated[str, Field(max_length=100)] = "CartPole-v1"
     """Gymnasium id of the environment, one of `a3c_core.envs.ENVS`."""
+    sticky_actions: Fraction = 0.0
+    """Atari: probability that the emulator repeats the action before instead of taking the new one, frame by frame
+    (Machado et al. 2018). Scores have a protocol of their own."""
+    full_action_space: bool = False
+    """Atari: offer all 18 actions of the joystick, not only those that the game uses."""
+    life_loss_ends_return: bool = False
+    """Atari: no value flows over the loss of a life, as if it ended the episode; the game goes on."""
     seed: Annotated[int, Field(ge=0, lt=10**9)] = 0
     """Seeds the first weights, the environments and the sampling of actions."""
     steps: Steps = 500_000
@@ -33,8 +40,16 @@ class Recipe:
     """Steps of each environment between updates (t_max in the paper). Several numbers are a
     distributed step size: worker `rank` takes number `rank` modulo how many there are."""
 
-    encoder: Literal["vector"] = "vector"
-    """What turns an observation into features: vector hands it on as it is."""
+    encoder: Literal["vector", "a3c", "nature"] = "vector"
+    """What turns an observation into features: vector hands it on as it is; a3c is the paper's network for frames
+    (convolutions of 16 and 32 filters, 256 units), nature the larger one of Mnih et al. 2015 (32, 64, 64; 512)."""
+    pixel_shift: Annotated[float, Field(ge=-255, le=0)] = 0.0
+    """Added to each pixel (0 to 255) before it is scaled. A grey background must become 0, Pong's is 87: else it is one
+    large input common to all filters, and the first errors of the value push them all until their ReLUs die."""
+    pixel_scale: Positive = 1 / 255
+    """Multiplies each shifted pixel."""
+    layer_norm: bool = False
+    """Normalise the encoder's last layer before its ReLU (Ba et al. 2016): its units can't all die at once."""
     core: Literal["none", "lstm"] = "none"
     """Memory between the encoder and the heads."""
     core_size: Width = 64
@@ -80,6 +95,14 @@ class Recipe:
     """Share the optimizer's moments between workers, as the paper found best; else each worker has its own."""
     lock_free: bool = True
     """Workers write the shared weights without waiting for each other (Hogwild); else one at a time."""
+
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Numbers that the workers' encoders compute with; the shared weights are float32. bfloat16 is meant for frames:
+    two to three times faster where the processor has it, else float32 is used all the same."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where each worker's network is; cuda takes the GPUs in turn, as A3G does (rl_a3c_pytorch)."""
+    shared_device: Literal["cpu", "cuda"] = "cpu"
+    """Where the shared weights and the optimizer's state are; cuda spares each update the way to the CPU and back."""
 
     def n_steps_of(self, rank: int) -> int:
         """The rollout length of worker `rank`."""

@@ -1,6 +1,6 @@
 """Collecting experience: a Stepper steps a batch of environments and returns what it saw as a Rollout."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ class Rollout(NamedTuple):
     rewards: Tensor
     """[T, B] the learner's reward; a truncated step already carries gamma * V(final observation)."""
     discounts: Tensor
-    """[T, B] gamma, or 0 where an episode ended: no value flows over its end."""
+    """[T, B] gamma, or 0 where an episode ended (or a life, if the recipe says so): no value flows over its end."""
     bootstrap: Tensor
     """[B] V of the observation where the rollout stopped."""
     memory: Memory
@@ -38,7 +38,9 @@ class Stepper:
         self.envs, self.recipe = envs, recipe
         self.finished: list[float] = []
         """True returns of the episodes that ended in the latest rollout."""
-        self._obs, _ = envs.reset(seed=seed)
+        self._device = next(model.parameters()).device
+        self._obs, info = envs.reset(seed=seed)
+        self._lives = info.get("lives", np.zeros(envs.num_envs))
         self._reset = np.ones(envs.num_envs, dtype=np.float32)
         self._memory = model.initial_memory(envs.num_envs)
         self._returns = np.zeros(envs.num_envs)
@@ -50,28 +52,37 @@ class Stepper:
         obs, reset, actions, rewards, discounts = [], [], [], [], []
         self.finished = []
         for _ in range(n_steps):
-            obs.append(torch.from_numpy(self._obs))
-            reset.append(torch.from_numpy(self._reset))
+            obs.append(self._tensor(self._obs))
+            reset.append(self._tensor(self._reset))
             policy, _, self._memory = model(obs[-1][None], reset[-1][None], self._memory)
             actions.append(policy.act()[0])
-            self._obs, reward, terminated, truncated, info = self.envs.step(actions[-1].numpy())
+            self._obs, reward, terminated, truncated, info = self.envs.step(actions[-1].cpu().numpy())
             done = terminated | truncated
             learner_reward = learner_rewards(reward, recipe)
             cut_short = truncated & ~terminated
             if cut_short.any():
                 final = self._value_of(final_observations(self._obs, info), np.zeros_like(self._reset), model)
-                learner_reward += recipe.gamma * cut_short * final.numpy()
+                learner_reward += recipe.gamma * cut_short * final.cpu().numpy()
             rewards.append(torch.from_numpy(learner_reward))
-            discounts.append(torch.from_numpy(np.where(done, 0.0, recipe.gamma).astype(np.float32)))
+            stops = done | self._lives_lost(info) if recipe.life_loss_ends_return else done
+            discounts.append(torch.from_numpy(np.where(stops, 0.0, recipe.gamma).astype(np.float32)))
             self._reset = done.astype(np.float32)
             self._count(reward, done)
-        parts = (torch.stack(part) for part in (obs, reset, actions, rewards, discounts))
+        parts = (torch.stack(part).to(self._device) for part in (obs, reset, actions, rewards, discounts))
         return Rollout(*parts, bootstrap=self._value_of(self._obs, self._reset, model), memory=memory_before)
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(self._device)
 
     def _value_of(self, obs: np.ndarray, reset: np.ndarray, model: ActorCritic) -> Tensor:
         """V [B] of observations that follow the ones just acted on."""
-        _, value, _ = model(torch.from_numpy(obs)[None], torch.from_numpy(reset)[None], self._memory)
+        _, value, _ = model(self._tensor(obs)[None], self._tensor(reset)[None], self._memory)
         return value[0]
+
+    def _lives_lost(self, info: dict[str, Any]) -> np.ndarray:
+        """Bool [B]: where a life was lost in this step and the game went on; a new game has more lives."""
+        before, self._lives = self._lives, info.get("lives", self._lives)
+        return self._lives < before
 
     def _count(self, reward: np.ndarray, done: np.ndarray) -> None:
         self._returns += reward

@@ -1,5 +1,6 @@
 """The asynchronous loop (Mnih et al. 2016, algorithm S3) and what its workers share."""
 
+import ctypes
 import math
 import signal
 import threading
@@ -10,6 +11,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
@@ -36,7 +38,7 @@ class Shared:
         self.recipe = recipe
         self.first_step = 0
         """Steps that the run had behind it when this sitting began."""
-        self.theta = nn.Parameter(weights.clone().share_memory_())
+        self.theta = nn.Parameter(weights.to(device_of(recipe.shared_device), copy=True).share_memory_())
         self.optimizers = build_optimizers(self.theta, recipe)
         self._steps = context.Value("q", 0)
         self._updates = context.Value("q", 0)
@@ -60,10 +62,11 @@ class Shared:
         """Whether there are steps left and nobody asked to stop."""
         return self.steps < self.recipe.steps and not self._stop.value
 
-    def pull(self, weights: Tensor) -> int:
-        """Copies the newest weights into a worker's own; returns the number of updates that they have seen."""
+    def pull(self, weights: list[Tensor]) -> int:
+        """Copies the newest weights into a worker's own (see `flatten`); returns the updates that they have seen."""
         with self._turn:
-            weights.copy_(self.theta.detach())
+            for part, newest in zip(weights, self.theta.detach().split([len(w) for w in weights]), strict=True):
+                part.copy_(newest)
         return self._updates.value
 
     def push(self, gradient: Tensor, *, rank: int, steps: int) -> int:
@@ -71,7 +74,7 @@ class Shared:
         optimizer = self.optimizers[rank % len(self.optimizers)]
         optimizer.param_groups[0]["lr"] = self.recipe.learning_rate_at(self.steps)
         (theta,) = optimizer.param_groups[0]["params"]
-        theta.grad = gradient
+        theta.grad = gradient.to(theta.device)
         with self._turn:
             optimizer.step()
         with self._steps.get_lock():
@@ -95,6 +98,8 @@ class Report(NamedTuple):
     """2-norm of the whole gradient before it was clipped."""
     staleness: int
     """Updates of other workers between this one's pull and its push."""
+    active: list[np.ndarray]
+    """For each ReLU layer in order, bool [units]: which were active in this rollout."""
 
 
 class Failure(NamedTuple):
@@ -107,28 +112,86 @@ class Failure(NamedTuple):
 def work(rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, report: Callable, make: MakeEnvs) -> None:
     """One worker, until the run's steps are done: pull, step, learn, push."""
     envs = make(recipe, recipe.envs_per_worker)
-    model = build_model(recipe, spaces)
-    weights = parameters_to_vector(model.parameters()).detach()
-    vector_to_parameters(weights, model.parameters())  # from here on the parameters are views of `weights`
+    model = build_model(recipe, spaces).to(device_of(recipe.device, rank))
+    model.encoder.to(encoder_dtype(recipe))
+    weights = flatten(model)
     stepper = Stepper(envs, recipe, model, training_seed(recipe, rank, shared.first_step))
     n_steps = recipe.n_steps_of(rank)
 
     while shared.go_on():
         seen = shared.pull(weights)
         rollout = stepper.rollout(model, n_steps)
-        losses = a3c_loss(model, rollout, recipe)
+        with Activity(model) as activity:
+            losses = a3c_loss(model, rollout, recipe)
         gradient, norm = clip(gradient_of(losses.total, model), recipe.max_gradient_norm)
         if not math.isfinite(norm):
             raise FloatingPointError("the gradient is not finite any more: lower the learning rate, or clip gradients")
         before = shared.push(gradient, rank=rank, steps=rollout.rewards.numel())
         parts = (losses.policy, losses.value, losses.entropy, losses.explained_variance)
-        report(Report(rank, stepper.finished, *(part.item() for part in parts), norm, before - seen))
+        report(Report(rank, stepper.finished, *(part.item() for part in parts), norm, before - seen, activity.active))
     envs.close()
 
 
+def device_of(kind: str, rank: int = 0) -> torch.device:
+    """The CPU, or the GPU of worker `rank`, who take them in turn. Raises ValueError where there is none."""
+    if kind == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ValueError("there is no CUDA device here: train with --device cpu --shared-device cpu")
+    return torch.device("cuda", rank % torch.cuda.device_count())
+
+
+def encoder_dtype(recipe: Recipe) -> torch.dtype:
+    """What the encoder computes with: bfloat16 only where the recipe asks for it and the hardware has it."""
+    fast = torch.cuda.is_available() if recipe.device == "cuda" else torch.cpu._is_avx512_bf16_supported()
+    return torch.bfloat16 if recipe.precision == "bfloat16" and fast else torch.float32
+
+
+def flatten(model: nn.Module) -> list[Tensor]:
+    """Makes the parameters of `model` views of one vector per run of equal types, and returns these vectors.
+
+    One after the other they have the order of the shared weights, so pulling is a copy, whatever the types.
+    """
+    runs: list[list[nn.Parameter]] = []
+    for parameter in model.parameters():
+        if runs and runs[-1][0].dtype == parameter.dtype:
+            runs[-1].append(parameter)
+        else:
+            runs.append([parameter])
+    vectors = [parameters_to_vector(run).detach() for run in runs]
+    for vector, run in zip(vectors, runs, strict=True):
+        vector_to_parameters(vector, run)
+    return vectors
+
+
+class Activity:
+    """Watches, while it is open, which units of each ReLU layer are active for any input of the batch.
+
+    A unit that never is gets no gradient any more: it is dead.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.active: list[np.ndarray] = []
+        """For each layer in order, bool [units]; a filter counts as one unit."""
+        self._layers = [layer for layer in model.modules() if isinstance(layer, nn.ReLU)]
+
+    def __enter__(self) -> "Activity":
+        self._hooks = [layer.register_forward_hook(self._see) for layer in self._layers]
+        return self
+
+    def _see(self, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+        strongest = output.detach().amax(0).flatten(1) if output.dim() > 2 else output.detach().amax(0)[:, None]
+        self.active.append((strongest.amax(1) > 0).cpu().numpy())
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+
 def gradient_of(loss: Tensor, model: nn.Module) -> Tensor:
-    """The loss's gradient for all of the model's parameters, as one vector in their order."""
-    return parameters_to_vector(torch.autograd.grad(loss, list(model.parameters())))
+    """The loss's gradient for all of the model's parameters, as one float32 vector in their order."""
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    return torch.cat([gradient.flatten().float() for gradient in gradients])
 
 
 def clip(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, float]:
@@ -147,12 +210,28 @@ def worker_process(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    keep_freed_memory()
     torch.manual_seed(training_seed(recipe, rank, shared.first_step))
     try:
         work(rank, recipe, spaces, shared, reports.send, make)
     except Exception:
         reports.send(Failure(rank, traceback.format_exc()))
         raise SystemExit(1) from None
+
+
+def keep_freed_memory() -> None:
+    """Asks the C library (glibc; others ignore it) not to give freed memory back to the system.
+
+    A batch of frames is tens of megabytes in float32. Fetched anew from the system for each update, page by page, it
+    takes six times as long to fill.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt:
+        for threshold in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
+            mallopt(threshold, 2**30)
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 def _die_with_parent() -> None:

@@ -1,0 +1,128 @@
+"""Atari 2600 games in the Arcade Learning Environment, through its own C++ batches: nothing is preprocessed here.
+
+An observation is the last four frames that the agent was shown, uint8 [4, 84, 84], newest last. Each frame is the
+maximum of two consecutive ones of the emulator, grey, scaled down; an action holds for four of the emulator's frames
+(Mnih et al. 2015, methods: "Preprocessing"). Up to 30 no-ops begin a game, and FIRE where a game needs it.
+"""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from ale_py.vector_env import AtariVectorEnv
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import HumanRendering
+
+FRAMES_PER_STEP = 4
+FRAMES_PER_SECOND = 60
+MAX_FRAMES = 108_000
+"""Frames after which a game is cut short: half an hour of play."""
+
+ROMS = {"ALE/Pong-v5": "pong", "ALE/Breakout-v5": "breakout", "ALE/SpaceInvaders-v5": "space_invaders"}
+"""Gymnasium's id of each game, and ALE's name of its cartridge."""
+
+
+class AtariGames(AtariVectorEnv):
+    """A batch of one game, with SAME_STEP autoreset and the true rewards. A game is a matter of its seed."""
+
+    def __init__(
+        self, env: str, count: int, *, sticky: float, full_action_space: bool, threads: int, **picture: int
+    ) -> None:
+        super().__init__(
+            ROMS[env],
+            count,
+            num_threads=threads,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+            repeat_action_probability=sticky,
+            full_action_space=full_action_space,
+            max_num_frames_per_episode=MAX_FRAMES,
+            reward_clipping=False,
+            **picture,
+        )
+
+    def reset(
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict]:
+        """Starts new games, each with its own seed where `seed` is a list with one for every game of the batch."""
+        if isinstance(seed, list):
+            mask = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
+            seed = np.array(seed)[mask]
+        return super().reset(seed=seed, options=options)
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """As Gymnasium has it: info["final_obs"] comes with the mask of the games that ended, which ALE leaves out."""
+        obs, reward, terminated, truncated, info = super().step(actions)
+        if "final_obs" in info:
+            info["_final_obs"] = terminated | truncated
+        return obs, reward, terminated, truncated, info
+
+
+class AtariGame(gym.Env):
+    """One game of AtariGames. Its pictures come from a second emulator that plays the same game in step.
+
+    Render modes: "rgb_array" is one picture per step; "rgb_array_list" are the pictures since the last call, 30 for a
+    second of the game. Each is uint8 [210, 160, 3] and the maximum of two consecutive frames, since sprites flicker.
+    """
+
+    metadata = {  # noqa: RUF012
+        "render_modes": ["rgb_array", "rgb_array_list"],
+        "render_fps": FRAMES_PER_SECOND // FRAMES_PER_STEP,
+        "pixel": (4, 7),  # rows and columns: on the screen of a television the 210 x 160 pixels are 4:3
+    }
+
+    def __init__(self, env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> None:
+        game = {"sticky": sticky, "full_action_space": full_action_space, "threads": 1}
+        self.render_mode = render_mode
+        self._games = AtariGames(env, 1, **game)
+        self.observation_space, self.action_space = (
+            self._games.single_observation_space,
+            self._games.single_action_space,
+        )
+        self._screen = None
+        if render_mode is not None:
+            self._frames = 2 if render_mode == "rgb_array_list" else FRAMES_PER_STEP
+            self.metadata = self.metadata | {"render_fps": FRAMES_PER_SECOND // self._frames}
+            picture = {"grayscale": False, "img_height": 210, "img_width": 160, "stack_num": 1}
+            self._screen = AtariGames(env, 1, **game, **picture, frameskip=self._frames)
+        self._pictures: list[np.ndarray] = []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        seed = int(self.np_random.integers(2**31)) if seed is None else seed
+        obs, info = self._games.reset(seed=seed)
+        if self._screen:
+            self._pictures = [self._screen.reset(seed=seed)[0][0, 0]]
+        return obs[0], {key: value[0] for key, value in info.items()}
+
+    def step(self, action: np.ndarray | int) -> tuple[np.ndarray, float, bool, bool, dict]:
+        actions = np.array([action])
+        obs, reward, terminated, truncated, info = self._games.step(actions)
+        if self._screen:
+            for _ in range(FRAMES_PER_STEP // self._frames):
+                picture, _, over, cut, extra = self._screen.step(actions)
+                self._pictures.append((extra["final_obs"] if over[0] or cut[0] else picture)[0, 0])
+                if over[0] or cut[0]:
+                    break
+        shown = info.get("final_obs", obs)[0]  # there is one game: where it ended, this is its last observation
+        told = {key: value[0] for key, value in info.items() if "final" not in key}
+        return shown, float(reward[0]), bool(terminated[0]), bool(truncated[0]), told
+
+    def render(self) -> np.ndarray | list[np.ndarray] | None:
+        if self.render_mode == "rgb_array_list":
+            pictures, self._pictures = self._pictures, []
+            return pictures
+        return self._pictures[-1] if self._screen else None
+
+    def close(self) -> None:
+        self._games.close()
+        if self._screen:
+            self._screen.close()
+
+
+def make_game(env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> gym.Env:
+    """One game; "human" shows it in a window."""
+    human = render_mode == "human"
+    game = AtariGame(
+        env, sticky=sticky, full_action_space=full_action_space, render_mode="rgb_array" if human else render_mode
+    )
+    return HumanRendering(game) if human else game
