@@ -6,19 +6,23 @@ import signal
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
+from a3c_core.atari import ROMS
 from a3c_core.checkpoint import RESUME, load_agent
+from a3c_core.envs import Protocol
 from a3c_core.play import Score, evaluate
 from a3c_core.recipe import Recipe
+from a3c_core.worker import encoder_dtype
 from training.keep import keep
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
+from training.vital_signs import VitalSigns
 
 RUNS = Path("runs")
 
@@ -34,8 +38,8 @@ def train_(
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
     """
     directory = resume or out or new_directory(recipe)
-    print(f"training {recipe.env} in {directory}", flush=True)
-    progress = None
+    print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
+    progress, signs = None, VitalSigns()
     terminal = sys.stderr.isatty()
     bar = tqdm(
         total=recipe.steps, unit=" steps", unit_scale=True, dynamic_ncols=True, mininterval=0.1 if terminal else 30
@@ -43,6 +47,8 @@ def train_(
     try:
         with bar, closing(train(recipe, directory, resume=resume is not None)) as moments:
             for progress in moments:
+                for ailment in signs.check(progress):
+                    tqdm.write(f"WARNING: {ailment}", file=sys.stderr)
                 if resume and not bar.n:
                     bar.initial = bar.n = progress.steps
                 bar.set_postfix_str(words(progress.mean_return), refresh=False)
@@ -57,6 +63,12 @@ def train_(
     )
 
 
+def encoder_name(recipe: Recipe) -> str:
+    """What the workers' encoders compute with, in words."""
+    used = str(encoder_dtype(recipe)).removeprefix("torch.")
+    return used if used == recipe.precision else f"{used} (this machine is not made for {recipe.precision})"
+
+
 def words(mean_return: float | None) -> str:
     """The mean return of the last 100 training episodes, as the progress line has it."""
     return "no episode yet" if mean_return is None else f"mean return {mean_return:.1f}"
@@ -64,7 +76,7 @@ def words(mean_return: float | None) -> str:
 
 def new_directory(recipe: Recipe) -> Path:
     """A directory in runs/ that is not there yet."""
-    stem = f"{recipe.env}-seed{recipe.seed}"
+    stem = f"{recipe.env.removeprefix('ALE/')}-seed{recipe.seed}"
     return next(path for n in range(1, 10**6) if not (path := RUNS / f"{stem}-{n}").exists())
 
 
@@ -74,7 +86,8 @@ def evaluate_(
     *,
     episodes: int = 100,
     first_seed: int = 0,
-    sampled: bool = False,
+    protocol: Protocol = "classic",
+    actions: zoo.Actions = "recorded",
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Score an agent over many games, each with a seed that no training uses.
@@ -83,22 +96,23 @@ def evaluate_(
         agent: an agent of the zoo, or a directory that training wrote.
         episodes: how many games.
         first_seed: seed of the first game; the others follow.
-        sampled: draw actions from the policy instead of taking the likeliest.
+        protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
+        actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
         as_json: print JSON, with every game's return.
     """
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
-        loaded = zoo.load(agent)
         score = evaluate(
-            loaded,
+            zoo.load(agent),
             episodes,
-            greedy=not sampled,
+            greedy=zoo.is_greedy(agent, actions),
+            protocol=protocol,
             first_seed=first_seed,
             progress=lambda finished: bar.update(finished - bar.n),
         )
     if as_json:
         print(json.dumps(score_record(agent, score)))
     else:
-        print(f"{agent}: {score.mean:.2f} ± {score.std:.2f} on {score.env} ({score.protocol})")
+        print(f"{agent}: {score.mean:.2f} ± {score.std:.2f} on {score.env} ({score.conditions})")
 
 
 def score_record(agent: str, score: Score) -> dict[str, object]:
@@ -109,6 +123,8 @@ def score_record(agent: str, score: Score) -> dict[str, object]:
         "mean": score.mean,
         "std": score.std,
         "standard_error": score.standard_error,
+        "median": score.median,
+        "best": score.best,
         "protocol": score.protocol,
         "greedy": score.greedy,
         "first_seed": score.first_seed,
@@ -125,7 +141,8 @@ def keep_(
     name: str,
     summary: str | None = None,
     command: str = "",
-    episodes: int = 1000,
+    episodes: int | None = None,
+    actions: Literal["greedy", "sampled"] = "greedy",
     force: bool = False,
 ) -> None:
     """Score a run afresh and make it an agent of the zoo, if it beats the one of that name.
@@ -135,10 +152,13 @@ def keep_(
         name: the agent's name in the zoo.
         summary: one line about the agent.
         command: the command that trained it, if it was not `python -m training train NAME`.
-        episodes: how many games to score it over.
+        episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
+        actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
         force: replace an agent that scores better.
     """
-    command = command or command_of(name, load_agent(run).recipe)
+    recipe = load_agent(run).recipe
+    command = command or command_of(name, recipe)
+    episodes = episodes or (100 if recipe.env in ROMS else 1000)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         entry = keep(
             run,
@@ -146,6 +166,7 @@ def keep_(
             summary=summary,
             command=command,
             episodes=episodes,
+            greedy=actions == "greedy",
             force=force,
             progress=lambda finished: bar.update(finished - bar.n),
         )

@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from a3c_core.checkpoint import CheckpointError, count_parameters, load_agent
+from a3c_core.atari import ROMS
+from a3c_core.checkpoint import SNAPSHOTS, CheckpointError, count_parameters, load_agent
 from a3c_core.play import evaluate
 from training.log import LOG, read_log
 from zoo.entry import NAME, ZooEntry, entries, hashes, load, write_entry
@@ -25,6 +26,7 @@ def keep(
     summary: str | None,
     command: str,
     episodes: int,
+    greedy: bool = True,
     force: bool = False,
     progress: Callable[[int], None] = lambda finished: None,
 ) -> ZooEntry:
@@ -42,14 +44,18 @@ def keep(
         )
     before = entries().get(name)
     if before and not force:
-        new, old = (evaluate(a, episodes, first_seed=CHOOSING_SEED).mean for a in (agent, load(name)))
+        new = evaluate(agent, episodes, greedy=greedy, first_seed=CHOOSING_SEED).mean
+        old = evaluate(load(name), episodes, greedy=before.score.greedy, first_seed=CHOOSING_SEED).mean
         if new <= old:
             raise CheckpointError(
                 f"{run} scores {new:.2f}, the {name} now in the zoo {old:.2f} in the same games: not kept. "
                 "Use --force to replace it all the same."
             )
-    score = evaluate(agent, episodes, progress=progress)
-    score = dataclasses.replace(score, returns=tuple(round(value, 3) for value in score.returns))
+    protocols = ("classic", "sticky") if agent.recipe.env in ROMS else ("classic",)
+    scores = []
+    for protocol in protocols:
+        score = evaluate(agent, episodes, greedy=greedy, protocol=protocol, progress=progress)
+        scores.append(dataclasses.replace(score, returns=tuple(round(value, 3) for value in score.returns)))
     entry = ZooEntry(
         name=name,
         summary=summary or (before.summary if before else f"{agent.recipe.env}, trained with A3C."),
@@ -58,11 +64,13 @@ def keep(
         hours=round(log[-1].seconds / 3600, 5),
         machine=f"{os.cpu_count()} cores ({platform.machine()})",
         parameters=count_parameters(agent),
-        score=score,
+        score=scores[0],
+        sticky_score=scores[1] if len(scores) > 1 else None,
         sha256=hashes(run),
     )
-    entry.directory.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(entry.directory / SNAPSHOTS, ignore_errors=True)
     for file in (*entry.sha256, LOG):
+        (entry.directory / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / file, entry.directory / file)
     write_entry(entry)
     return entry

@@ -3,9 +3,10 @@
 import json
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from tensorboardX import SummaryWriter
 
 from a3c_core.worker import Report
@@ -32,6 +33,8 @@ class Progress:
     updates: int
     """Gradients handed over since the moment before."""
     learning_rate: float
+    encoder: str = "float32"
+    """Type of the numbers that the workers' encoders compute with: float32 or bfloat16."""
     policy_loss: float | None = None
     value_loss: float | None = None
     entropy: float | None = None
@@ -42,6 +45,8 @@ class Progress:
     """Before clipping."""
     staleness: float | None = None
     """Updates of other workers between a worker's pull and its push."""
+    active: tuple[float, ...] | None = None
+    """Share of each ReLU layer's units that were active at all since the moment before; the rest are dead."""
 
 
 class Tally:
@@ -64,7 +69,7 @@ class Tally:
         self.episodes += len(report.returns)
         self.recent.extend(report.returns)
 
-    def moment(self, steps: int, *, goal: int, learning_rate: float) -> Progress:
+    def moment(self, steps: int, *, goal: int, learning_rate: float, encoder: str = "float32") -> Progress:
         """The Progress since the last call."""
         now = time.monotonic()
         rate = (steps - self._latest[1]) / max(now - self._latest[0], 1e-6)
@@ -72,6 +77,8 @@ class Tally:
         self._latest = (now, steps)
         reports, self._reports = self._reports, []
         means = {name: _mean([getattr(report, name) for report in reports]) for name in _MEANS} if reports else {}
+        layers = zip(*(report.active for report in reports), strict=True)
+        active = tuple(float(np.any(masks, axis=0).mean()) for masks in layers)
         return Progress(
             steps=steps,
             seconds=self.seconds,
@@ -81,7 +88,9 @@ class Tally:
             mean_return=_mean(self.recent) if self.recent else None,
             updates=len(reports),
             learning_rate=learning_rate,
+            encoder=encoder,
             **means,
+            active=active or None,
         )
 
 
@@ -103,7 +112,10 @@ class Log:
         record = asdict(progress)
         self._lines.write(json.dumps(record) + "\n")
         for name, value in record.items():
-            if name != "steps" and value is not None:
+            if name == "active":
+                for layer, share in enumerate(value or (), start=1):
+                    self._events.add_scalar(f"active/layer{layer}", share, progress.steps)
+            elif name not in ("steps", "encoder") and value is not None:
                 self._events.add_scalar(f"train/{name}", value, progress.steps)
 
     def close(self) -> None:
@@ -117,7 +129,8 @@ def read_log(directory: Path) -> list[Progress]:
     moments = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
-            moments.append(Progress(**json.loads(line)))
+            moment = Progress(**json.loads(line))
+            moments.append(replace(moment, active=moment.active and tuple(moment.active)))
         except (ValueError, TypeError):
             continue
     return moments

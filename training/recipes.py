@@ -27,4 +27,18 @@ RECIPES: dict[str, Recipe] = {
         reward_shift=8.0,
         reward_scale=1 / 8,
     ),
+    "pong": Recipe(
+        env="ALE/Pong-v5",
+        steps=2_500_000,
+        envs_per_worker=8,
+        n_steps=(32,),
+        encoder="a3c",
+        pixel_shift=-87.0,
+        pixel_scale=3 / 255,
+        layer_norm=True,
+        head_layers=(),
+        reward_clip=1.0,
+        learning_rate=1e-3,
+        precision="bfloat16",
+    ),
 }

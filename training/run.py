@@ -1,5 +1,6 @@
 """A run's parent process: starts the workers, logs, checkpoints, resumes, and notices the dead."""
 
+import shutil
 import signal
 import threading
 import time
@@ -14,11 +15,21 @@ from torch import multiprocessing as mp
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import RECIPE, RESUME, CheckpointError, load_tensors, save_agent, save_tensors
+from a3c_core.checkpoint import (
+    MODEL,
+    RECIPE,
+    RESUME,
+    SNAPSHOTS,
+    CheckpointError,
+    load_agent,
+    load_tensors,
+    save_agent,
+    save_tensors,
+)
 from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.worker import Failure, MakeEnvs, Shared, worker_process
+from a3c_core.worker import Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
 from training.log import Log, Progress, Tally
 
 CHECKPOINT_SECONDS = 60.0
@@ -27,6 +38,8 @@ LOG_SHARE = 0.005
 """Long runs log less often: once per this share of the run's seconds, up to every LOG_SECONDS_MOST."""
 LOG_SECONDS_MOST = 10.0
 STOP_SECONDS = 5.0
+SNAPSHOT_PERCENTS = (1, 5, 25)
+"""Shares of the run after which the agent is kept as it is then, to show how it learnt."""
 
 # A fork server is a fresh process without threads: as safe as `spawn` (forking a threaded parent, such as a web
 # server, can deadlock), but it imports torch once, where every spawned worker would take its 1.3 s again.
@@ -91,6 +104,7 @@ def train(
 
     Raises:
         CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
+        ValueError: the recipe asks for a device that is not there, or its encoder can't read the environment.
         WorkerDied: a worker raised or was killed. The checkpoint is kept.
     """
     run = _Run(recipe, directory, resume=resume, make=make)
@@ -106,6 +120,7 @@ class _Run:
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
         if resume and not (directory / RESUME).exists():
             raise CheckpointError(f"{directory} holds no run to resume: it has no {RESUME}. Train without resuming.")
+        device_of(recipe.device)
         self.tally = Tally()  # the clock starts here
         warm_up()
         self.recipe, self.directory = recipe, directory
@@ -146,6 +161,7 @@ class _Run:
             now = time.monotonic()
             if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.tally.seconds), LOG_SECONDS_MOST):
                 logged = now
+                self._snapshot()
                 yield self._moment()
             if now - saved >= CHECKPOINT_SECONDS:
                 saved = now
@@ -180,7 +196,8 @@ class _Run:
     def _moment(self) -> Progress:
         steps = self.shared.steps
         rate = self.recipe.learning_rate_at(steps)
-        progress = self.tally.moment(steps, goal=self.recipe.steps, learning_rate=rate)
+        encoder = str(encoder_dtype(self.recipe)).removeprefix("torch.")
+        progress = self.tally.moment(steps, goal=self.recipe.steps, learning_rate=rate, encoder=encoder)
         self.log.write(progress)
         return progress
 
@@ -221,9 +238,31 @@ class _Run:
         }
         recent = list(self.tally.recent)
         counters["recent_returns"][: len(recent)] = torch.tensor(recent, dtype=torch.float64)
-        vector_to_parameters(theta, self.model.parameters())
         save_tensors(self.directory / RESUME, {"theta": theta, **counters, **self._optimizer_state()})
+        vector_to_parameters(theta.cpu(), self.model.parameters())
         save_agent(self.directory, Agent(self.recipe, self.model, steps))
+
+    def _snapshot(self) -> None:
+        """Keeps the agent as it is now if one of SNAPSHOT_PERCENTS has just gone by."""
+        steps = self.shared.steps
+        for percent in SNAPSHOT_PERCENTS:
+            directory = self.directory / SNAPSHOTS / str(percent)
+            if self._is_share(steps, percent) and not (directory / MODEL).exists():
+                theta = self.shared.theta.detach().cpu().clone()
+                if theta.isfinite().all():
+                    vector_to_parameters(theta, self.model.parameters())
+                    save_agent(directory, Agent(self.recipe, self.model, steps), dtype=torch.bfloat16)
+
+    def _is_share(self, steps: int, percent: int) -> bool:
+        """Whether `steps` are about `percent` of the run: not fewer, and less than twice as many."""
+        return 1 <= steps / (self.recipe.steps * percent / 100) < 2
+
+    def _discard_snapshots(self) -> None:
+        """Removes those that are another share of the run, now that it has another length."""
+        for percent in SNAPSHOT_PERCENTS:
+            directory = self.directory / SNAPSHOTS / str(percent)
+            if (directory / MODEL).exists() and not self._is_share(load_agent(directory).steps, percent):
+                shutil.rmtree(directory)
 
     def _optimizer_state(self) -> dict[str, torch.Tensor]:
         """Every tensor of every optimizer's state, by name; they are the shared ones themselves."""
@@ -256,6 +295,7 @@ class _Run:
             for name, tensor in state.items():
                 tensor.copy_(saved[name])
         self.shared.start_at(int(saved["steps"]))
+        self._discard_snapshots()
         recent = saved["recent_returns"]
         self.tally = Tally(seconds=saved["seconds"].item(), episodes=int(saved["episodes"]), steps=int(saved["steps"]))
         self.tally.recent.extend(recent[~recent.isnan()].tolist())

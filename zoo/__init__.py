@@ -4,6 +4,6 @@ import zoo
 agent = zoo.load("cartpole")
 """
 
-from zoo.entry import UnknownAgent, ZooEntry, entries, load
+from zoo.entry import Actions, UnknownAgent, ZooEntry, entries, is_greedy, load
 
-__all__ = ["UnknownAgent", "ZooEntry", "entries", "load"]
+__all__ = ["Actions", "UnknownAgent", "ZooEntry", "entries", "is_greedy", "load"]

@@ -10,7 +10,8 @@ import tyro
 from tyro.conf import Positional
 
 import zoo
-from a3c_core.play import play
+from a3c_core.envs import Protocol
+from a3c_core.play import film, play
 from a3c_core.video import write_mp4
 from zoo.card import description, markdown_table, text_table
 from zoo.entry import unknown
@@ -42,20 +43,33 @@ def info(name: Positional[str], /) -> None:
     print(description(entries[name]))
 
 
-def play_(name: Positional[str], /, *, seed: int = 0, out: Path = Path("episode.mp4"), sampled: bool = False) -> None:
+def play_(
+    name: Positional[str],
+    /,
+    *,
+    seed: int = 0,
+    out: Path = Path("episode.mp4"),
+    protocol: Protocol = "classic",
+    snapshot: int = 100,
+    actions: zoo.Actions = "recorded",
+) -> None:
     """Play one game and keep it as a video (H.264; score and seed are in the file's metadata).
 
     Args:
         name: an agent of the zoo, or a directory that training wrote.
         seed: the game's seed; the same seed gives the same game.
         out: the video to write.
-        sampled: draw actions from the policy instead of taking the likeliest.
+        protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
+        snapshot: play as the agent was after that percentage of its training.
+        actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
     """
     if out.suffix != ".mp4" or not out.parent.is_dir():
         raise ValueError(f"cannot write {out}: name a file that ends in .mp4, in a directory that exists")
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
-    episode = play(zoo.load(name), seed, greedy=not sampled)
-    write_mp4(episode, out, title=f"A3C Arcade: {Path(name).name}")
+    agent = zoo.load(name, snapshot)
+    episode = play(agent, seed, greedy=zoo.is_greedy(name, actions), protocol=protocol)
+    title, comment = f"A3C Arcade: {Path(name).name}", f"seed {seed}, return {episode.total:g}"
+    write_mp4(film(agent, episode), out, title=title, comment=comment)
     print(f"{out}: seed {seed}, {len(episode.actions)} steps, return {episode.total:g}")
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+from a3c_core.play import Score
 from zoo.entry import ZooEntry
 
 
@@ -10,17 +11,22 @@ def points(number: float) -> str:
     return f"{number:,.1f}"
 
 
-def score_words(entry: ZooEntry) -> str:
-    """Mean, spread and protocol in a sentence."""
-    score = entry.score
-    return f"{points(score.mean)} ± {points(score.std)} ({score.protocol})"
+def score_words(score: Score) -> str:
+    """Mean, spread and conditions in a sentence."""
+    return f"{mean_and_spread(score)}, median {points(score.median)}, best {points(score.best)} ({score.conditions})"
+
+
+def mean_and_spread(score: Score) -> str:
+    """Mean and standard deviation of a score."""
+    return f"{points(score.mean)} ± {points(score.std)}"
 
 
 COLUMNS = {
     "Agent": lambda e: e.name,
     "Environment": lambda e: e.recipe.env,
-    "Score": lambda e: f"{points(e.score.mean)} ± {points(e.score.std)}",
-    "Protocol": lambda e: e.score.protocol,
+    "Score": lambda e: mean_and_spread(e.score),
+    "Sticky": lambda e: mean_and_spread(e.sticky_score) if e.sticky_score else "",
+    "Conditions": lambda e: e.score.conditions,
     "Steps": lambda e: f"{e.score.steps:,}",
     "Trained in": lambda e: duration(e.hours),
     "Weights": lambda e: f"{e.parameters:,}",
@@ -60,7 +66,7 @@ def description(entry: ZooEntry) -> str:
         [
             f"{entry.name}: {entry.summary}",
             f"  environment  {entry.recipe.env}",
-            f"  score        {score_words(entry)}",
+            *(f"  score        {score_words(score)}" for score in (entry.score, entry.sticky_score) if score),
             f"  trained      {entry.score.steps:,} steps in {duration(entry.hours)} on {entry.machine}",
             f"  made by      {entry.command}",
             f"  weights      {entry.parameters:,} in {entry.directory}, licence {entry.licence}",
