@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from a3c_core.agent import Agent
-from a3c_core.play import play
+from a3c_core.play import film, play
 from a3c_core.video import write_mp4
 
 GAMES_AT_ONCE = threading.Semaphore(2)
-"""A game is some hundred megabytes of frames until it is a video."""
+"""Playing and encoding take a core each."""
 
 
 class Recording(NamedTuple):
@@ -38,11 +38,11 @@ class Recording(NamedTuple):
         return float(self.returns[-1])
 
 
-def record(agent: Agent, seed: int, video: Path, *, title: str) -> Recording:
+def record(agent: Agent, seed: int, video: Path, *, title: str, greedy: bool = True) -> Recording:
     """Plays one game and writes it to `video`. Raises ValueError for a seed that is no scoring seed."""
     with GAMES_AT_ONCE:
-        episode = play(agent, seed)
-        write_mp4(episode, video, title=title)
+        episode = play(agent, seed, greedy=greedy)
+        write_mp4(film(agent, episode), video, title=title, comment=f"seed {seed}, return {episode.total:g}")
     return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values)
 
 

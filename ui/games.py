@@ -28,6 +28,24 @@ GAMES: dict[str, Game] = {
         "#b3263a",
         "#ff8f94",
     ),
+    "ALE/Pong-v5": Game(
+        "Pong",
+        "First to 21 points. The return is the lead: 21 is a perfect game, -21 a lost one.",
+        "#1f5fa8",
+        "#86bdf5",
+    ),
+    "ALE/Breakout-v5": Game(
+        "Breakout",
+        "Points for every brick, more for the higher rows; two walls of 432 points are all there is.",
+        "#8a3ab0",
+        "#d7a5f5",
+    ),
+    "ALE/SpaceInvaders-v5": Game(
+        "Space Invaders",
+        "Points for every invader, more for the higher rows, and 200 for the mystery ship.",
+        "#2d6b1f",
+        "#8fd67c",
+    ),
 }
 
 

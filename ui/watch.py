@@ -74,7 +74,7 @@ def recorded(agent: str, seed: int) -> Recording:
 
     def make() -> Recording:
         video = scratch() / f"{agent}-seed-{seed}.mp4"
-        return record(zoo.load(agent), seed, video, title=f"A3C Arcade: {agent}")
+        return record(zoo.load(agent), seed, video, title=f"A3C Arcade: {agent}", greedy=zoo.is_greedy(agent))
 
     try:
         return SHELF.get((agent, seed), make)
@@ -87,7 +87,7 @@ def verdict_of(recording: Recording, entry: zoo.ZooEntry) -> str:
     game, score = game_of(recording.env), entry.score
     return (
         f"<p>Return <strong>{number(recording.total)}</strong> in this game. {escape(entry.name)} scores "
-        f"<strong>{number(score.mean)} ± {number(score.std)}</strong> on average ({escape(score.protocol)}).</p>"
+        f"<strong>{number(score.mean)} ± {number(score.std)}</strong> on average ({escape(score.conditions)}).</p>"
         f"<p>{escape(game.goal)}</p>"
     )
 
