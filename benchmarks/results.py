@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 def machine() -> dict[str, str | int]:
     """Where and with what a benchmark ran."""
     model = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "unknown")
-    packages = ("torch", "gymnasium", "stable-baselines3")
+    packages = ("torch", "gymnasium", "ale-py", "stable-baselines3")
     versions = {name: importlib.metadata.version(name) for name in packages}
     now = datetime.now(UTC).date().isoformat()
     return {"date": now, "processor": model, "cores": os.cpu_count(), "python": platform.python_version(), **versions}
@@ -37,19 +37,60 @@ def save(name: str, result: dict) -> None:
 
 def readme() -> str:
     """README.md, from the results alone."""
-    result = json.loads((HERE / "results" / "time_to_solve.json").read_text())
-    where = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
     parts = [
         "# Benchmarks",
         "Written by `python -m benchmarks.results` from `results/*.json`; do not edit.",
+        *speed(json.loads((HERE / "results" / "speed.json").read_text())),
+        *time_to_solve(json.loads((HERE / "results" / "time_to_solve.json").read_text())),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def where(result: dict) -> str:
+    """The machine of a result."""
+    return f"Measured with: {', '.join(f'{key} {value}' for key, value in result['machine'].items())}."
+
+
+def speed(result: dict) -> list[str]:
+    """The section on steps per second."""
+    return [
+        "## Speed",
+        "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of the rounds.",
+        where(result),
+        speed_table(result["trials"]),
+    ]
+
+
+def speed_table(trials: list[dict]) -> str:
+    """One row per competitor: median, range, share of the emulator's ceiling, ratio to the peer."""
+    rates: dict[str, list[float]] = {}
+    for trial in trials:
+        rates.setdefault(trial["competitor"], []).append(trial["steps"] / trial["seconds"])
+    medians = {name: statistics.median(group) for name, group in rates.items()}
+    ceiling, peer = medians["emulator alone"], medians["stable-baselines3 A2C, Nature network"]
+    one = medians["a3c, paper's network, 1 worker"]
+    lines = [
+        "| | steps/s | slowest to fastest | of the emulator | times the peer | times one worker |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, group in rates.items():
+        median = medians[name]
+        cells = (f"{median:,.0f}", f"{min(group):,.0f} to {max(group):,.0f}", f"{median / ceiling:.0%}")
+        workers = f"{median / one:.2f}" if "paper's" in name else ""
+        lines.append(f"| {name} | {' | '.join(cells)} | {median / peer:.2f} | {workers} |")
+    return "\n".join(lines)
+
+
+def time_to_solve(result: dict) -> list[str]:
+    """The section on the time to a goal."""
+    return [
         "## Time to solve",
         "`python -m benchmarks.time_to_solve` (its first lines tell how the time is taken). Seconds until the mean "
         "return of the last 100 training episodes reaches 475 on CartPole-v1, -200 on Pendulum-v1. An unsolved trial "
         "counts as infinite in the median. *Times faster* is the peer's median divided by ours (`a3c`).",
-        f"Measured with: {where}.",
+        where(result),
         *(f"**{task}**\n\n{solve_table(result['trials'], task)}" for task in ("cartpole", "pendulum")),
     ]
-    return "\n\n".join(parts) + "\n"
 
 
 def solve_table(trials: list[dict], task: str) -> str:
