@@ -31,12 +31,20 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
+def command(pid: int) -> str:
+    """The command line of a process; empty for one that has gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
 def wait_until(condition: Callable[[], object], seconds: float) -> bool:
-    """Waits until `condition` holds, for `seconds` at most; returns whether it does."""
+    """Waits until `condition` holds, for `seconds` at most; returns whether it did."""
     until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
+    while not (holds := bool(condition())) and time.monotonic() < until:
         time.sleep(0.02)
-    return bool(condition())
+    return holds
 
 
 def _stat(pid: int) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from tests.processes import descendants, wait_until
+from tests.processes import command, descendants, wait_until
 
 ROOT = Path(__file__).parent.parent
 
@@ -84,11 +84,23 @@ def serve(directory: Path) -> Iterator[App]:
         assert wait_until(lambda: process.poll() is not None or _answers(url), 60), "the app does not answer"
         assert process.poll() is None, (directory / "output").read_text()
         seconds = time.monotonic() - started
-        assert wait_until(lambda: len(descendants(process.pid)) == 2, 60), "fork server and its helper should stay"
-        yield App(url, process.pid, seconds, asked, descendants(process.pid))
+        staying = _staying(process.pid)
+        yield App(url, process.pid, seconds, asked, staying)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
+
+
+def _staying(pid: int) -> set[int]:
+    """The fork server and its helper, which start first; for the first game's video an encoder comes and goes."""
+    seen: list[set[int]] = []
+
+    def both() -> bool:
+        seen.append(descendants(pid))
+        return len(seen[-1]) == 2
+
+    assert wait_until(both, 60), f"fork server and its helper should stay: {[command(p) for p in seen[-1]]}"
+    return seen[-1]
 
 
 def text_of(html: str) -> str:

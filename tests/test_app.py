@@ -26,7 +26,7 @@ from ui import retrain, runs, watch
 from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks
 from ui.runs import AT_ONCE, IN_LINE, LineFull, Runs
-from ui.settings import SETTINGS, TRAINABLE, recipe_of
+from ui.settings import SETTINGS, TRAINABLE, choices, recipe_of
 
 STOP_SECONDS = 3.0
 """A stop is promised within a second; the rest is for a busy machine."""
@@ -76,6 +76,18 @@ def test_steps_are_whole_and_bounded(value):
 def test_an_unknown_game_is_answered_with_a_sentence(name):
     with pytest.raises(gr.Error, match="Choose a game: cartpole or pendulum"):
         recipe_of(name, tuple(settings()))
+
+
+def test_visitors_train_what_learns_within_minutes():
+    assert choices() == [("CartPole", "cartpole"), ("Pendulum", "pendulum")]
+    assert set(TRAINABLE) < set(RECIPES)
+
+
+@pytest.mark.parametrize(("game", "shown"), [("pendulum", "pendulum"), ("pong", "cartpole"), (None, "cartpole")])
+def test_choosing_a_game_presets_its_settings_and_no_others(game, shown):
+    *values, drawn = retrain.preset(game)
+    assert values == [setting.of(RECIPES[shown]) for setting in SETTINGS]
+    assert f'data-game="{RECIPES[shown].env}"' in drawn
 
 
 @pytest.mark.parametrize("agent", ["nobody", None, {}, "../cartpole"])

@@ -38,8 +38,13 @@ def checkpoint(tmp_path):
 
 @pytest.mark.parametrize(
     "recipe",
-    [SMALL, Recipe(core="lstm", core_size=8, head_layers=()), Recipe(env="Pendulum-v1", n_steps=(5, 20))],
-    ids=["feed-forward", "lstm", "continuous"],
+    [
+        SMALL,
+        Recipe(core="lstm", core_size=8, head_layers=()),
+        Recipe(env="Pendulum-v1", n_steps=(5, 20)),
+        Recipe(env="ALE/Pong-v5", encoder="a3c", layer_norm=True, pixel_shift=-87.0, head_layers=()),
+    ],
+    ids=["feed-forward", "lstm", "continuous", "frames"],
 )
 def test_an_agent_comes_back_bit_by_bit(tmp_path, recipe):
     agent = Agent.untrained(recipe)._replace(steps=2**40)
@@ -49,6 +54,27 @@ def test_an_agent_comes_back_bit_by_bit(tmp_path, recipe):
     assert back.model.state_dict().keys() == agent.model.state_dict().keys()
     for name, tensor in agent.model.state_dict().items():
         assert torch.equal(back.model.state_dict()[name], tensor)
+
+
+def test_a_snapshot_in_bfloat16_comes_back_as_float32_with_rounded_weights(checkpoint, tmp_path):
+    agent = load_agent(checkpoint)
+    save_agent(tmp_path / "snapshots" / "5", agent, dtype=torch.bfloat16)
+    assert {tensor.dtype for tensor in load_file(tmp_path / "snapshots" / "5" / MODEL).values()} == {torch.bfloat16}
+    back = load_agent(tmp_path / "snapshots" / "5")
+    assert (back.recipe, back.steps) == (agent.recipe, 123)
+    rounded = back.model.state_dict()[WEIGHT]
+    assert rounded.dtype == torch.float32
+    assert torch.equal(rounded, agent.model.state_dict()[WEIGHT].bfloat16().float())
+    torch.testing.assert_close(rounded, agent.model.state_dict()[WEIGHT], rtol=2**-8, atol=0)
+    assert not torch.equal(rounded, agent.model.state_dict()[WEIGHT])
+
+
+def test_saving_a_snapshot_leaves_the_agents_own_weights_alone(tmp_path):
+    agent = Agent.untrained(SMALL)
+    before = {name: tensor.clone() for name, tensor in agent.model.state_dict().items()}
+    save_agent(tmp_path, agent, dtype=torch.bfloat16)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in agent.model.state_dict().items())
+    assert {tensor.dtype for tensor in agent.model.state_dict().values()} == {torch.float32}
 
 
 def test_saving_again_replaces_the_old_one_and_leaves_nothing_else(checkpoint):
@@ -106,6 +132,12 @@ BROKEN_WEIGHTS = {
     "wrongly shaped": (edit_weights(lambda t: t.update({WEIGHT: torch.zeros(8, 5)})), r"shape \(8, 5\), not \(8, 4\)"),
     "transposed": (edit_weights(lambda t: t.update({WEIGHT: torch.zeros(4, 8)})), r"shape \(4, 8\), not \(8, 4\)"),
     "double precision": (edit_weights(lambda t: t.update({WEIGHT: t[WEIGHT].double()})), "float64, not torch.float32"),
+    "half precision": (edit_weights(lambda t: t.update({WEIGHT: t[WEIGHT].half()})), "float16, not torch.float32"),
+    "integers": (edit_weights(lambda t: t.update({WEIGHT: t[WEIGHT].int()})), "int32, not torch.float32"),
+    "rounded and not a number": (
+        edit_weights(lambda t: t.update({WEIGHT: t[WEIGHT].bfloat16().fill_(torch.nan)})),
+        "not numbers.*another checkpoint",
+    ),
     "not a number": (edit_weights(lambda t: t[WEIGHT].fill_(torch.nan)), "not numbers.*another checkpoint"),
     "infinite": (edit_weights(lambda t: t[WEIGHT][0].fill_(torch.inf)), "not numbers.*another checkpoint"),
 }

@@ -1,6 +1,7 @@
 """Environments step as Gymnasium's own do, start anew within the step, and come from a fixed list."""
 
 import sys
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -130,16 +131,16 @@ def test_pendulums_torque_is_twice_the_clipped_action(action, torque, make):
 
 @pytest.mark.parametrize("env", ENVS)
 def test_training_and_watching_agree_on_the_spaces(env):
-    envs, spaces = make_envs(Recipe(env=env), 2), spaces_of(env)
+    envs, spaces = make_envs(Recipe(env=env), 2), spaces_of(Recipe(env=env))
     assert envs.single_observation_space == spaces.observation
     assert type(envs.single_action_space) is type(spaces.action)
     assert envs.single_action_space.shape == spaces.action.shape
 
 
-@pytest.mark.parametrize("env", ["Acrobot-v1", "cartpole-v1", "", "this:CartPole-v1", "ALE/Pong-v5"])
-@pytest.mark.parametrize("door", [lambda r: make_envs(r, 1), make_env, lambda r: spaces_of(r.env)])
+@pytest.mark.parametrize("env", ["Acrobot-v1", "cartpole-v1", "", "this:CartPole-v1", "ALE/Tetris-v5", "pong"])
+@pytest.mark.parametrize("door", [lambda r: make_envs(r, 1), lambda r: make_scoring_envs(r, 1), make_env, spaces_of])
 def test_only_listed_environments_are_made_and_the_error_names_them(env, door):
-    with pytest.raises(UnknownEnv, match=r"CartPole-v1, Pendulum-v1"):
+    with pytest.raises(UnknownEnv, match=r"CartPole-v1, Pendulum-v1, ALE/Pong-v5"):
         door(Recipe(env=env))
     assert "this" not in sys.modules
 
@@ -154,3 +155,41 @@ def test_training_seeds_lie_above_all_scoring_seeds_and_ranks_never_share_one(se
 
 def test_another_recipe_seed_is_another_training_seed():
     assert len({training_seed(Recipe(seed=seed), 0) for seed in range(1000)}) == 1000
+
+
+PONG = Recipe(env="ALE/Pong-v5", encoder="a3c")
+JITTERS = np.tile([[2], [3]], (20, 1))
+"""Actions of Pong's paddle that change at each step, so that it shows if they stick."""
+
+
+def seen(envs):
+    """What one game in a batch shows after each of the JITTERS."""
+    envs.reset(seed=[3])
+    return np.stack([envs.step(actions)[0] for actions in JITTERS])
+
+
+def test_training_games_stick_as_the_recipe_says_and_scored_ones_as_the_protocol_says():
+    sticky = replace(PONG, sticky_actions=0.25)
+    plain, stuck = seen(make_envs(PONG, 1)), seen(make_envs(sticky, 1))
+    assert not np.array_equal(plain, stuck)
+    for recipe in (PONG, sticky):
+        np.testing.assert_array_equal(seen(make_scoring_envs(recipe, 1)), plain)
+        np.testing.assert_array_equal(seen(make_scoring_envs(recipe, 1, "sticky")), stuck)
+
+
+@pytest.mark.parametrize(("full_action_space", "actions"), [(False, 6), (True, 18)])
+def test_all_doors_offer_the_actions_that_the_recipe_says(full_action_space, actions):
+    recipe = replace(PONG, full_action_space=full_action_space)
+    assert spaces_of(recipe).action.n == make_env(recipe).action_space.n == actions
+    assert make_envs(recipe, 1).single_action_space.n == make_scoring_envs(recipe, 1).single_action_space.n == actions
+
+
+@pytest.mark.parametrize("recipe", [CARTPOLE, PENDULUM], ids=lambda recipe: recipe.env)
+def test_only_atari_knows_the_sticky_protocol(recipe):
+    for door in (lambda: make_env(recipe, protocol="sticky"), lambda: make_scoring_envs(recipe, 2, "sticky")):
+        with pytest.raises(ValueError, match=f"{recipe.env} knows the classic protocol only"):
+            door()
+
+
+def test_a_resumed_run_sees_other_games():
+    assert len({training_seed(Recipe(), 0, steps) for steps in range(0, 100_000, 100)}) == 1000

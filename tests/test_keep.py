@@ -1,10 +1,11 @@
 """An agent comes into the zoo with a fresh score, and leaves it only for a better one."""
 
 import pytest
+import torch
 
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
+from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError, save_agent
 from a3c_core.play import evaluate
 from a3c_core.recipe import Recipe
 from tests import toy
@@ -78,6 +79,75 @@ def test_what_is_no_run_is_not_kept(empty_zoo, tmp_path):
     with pytest.raises(CheckpointError, match="is no checkpoint"):
         keep(tmp_path, "balancer", **WORDS)
     assert files_of(empty_zoo) == {}
+
+
+def with_snapshots(run, *percents):
+    """Gives `run` snapshots of CartPole agents, as training keeps them."""
+    for percent in percents:
+        agent = Agent.untrained(Recipe(head_layers=(), seed=percent))._replace(steps=10 * percent)
+        save_agent(run / SNAPSHOTS / str(percent), agent, dtype=torch.bfloat16)
+    return run
+
+
+def test_snapshots_go_into_the_zoo_with_their_agent(empty_zoo, good):
+    entry = keep(with_snapshots(good, 1, 5, 25), "balancer", **WORDS)
+    assert entry.snapshots == [0, 1, 5, 25, 100]
+    kept = files_of(entry.directory)
+    assert {path.relative_to(entry.directory): data for path, data in kept.items()} == {
+        path.relative_to(good): data for path, data in files_of(good).items()
+    }
+    assert {path.relative_to(entry.directory).as_posix() for path in kept} == {*entry.sha256, LOG}
+
+
+def test_a_kept_agent_has_no_snapshots_of_the_one_before(empty_zoo, good, bad):
+    keep(with_snapshots(bad, 1, 5), "balancer", **WORDS)
+    entry = keep(with_snapshots(good, 25), "balancer", **WORDS)
+    assert entry.snapshots == [0, 25, 100]
+    assert [path.name for path in (entry.directory / SNAPSHOTS).iterdir()] == ["25"]
+    assert keep(bad, "balancer", **WORDS, force=True).snapshots == [0, 1, 5, 100]
+
+
+def test_a_run_that_is_not_kept_leaves_the_snapshots_alone(empty_zoo, good, bad):
+    keep(with_snapshots(good, 25), "balancer", **WORDS)
+    before = files_of(empty_zoo)
+    with pytest.raises(CheckpointError, match="not kept"):
+        keep(with_snapshots(bad, 1), "balancer", **WORDS)
+    assert files_of(empty_zoo) == before
+
+
+def test_resume_files_and_tensorboard_events_stay_out_of_the_zoo(empty_zoo, good):
+    for stray in ("resume.safetensors", "events.out.tfevents.1", f"{SNAPSHOTS}/notes.txt"):
+        (good / stray).parent.mkdir(exist_ok=True)
+        (good / stray).touch()
+    entry = keep(good, "balancer", **WORDS)
+    assert sorted(path.name for path in files_of(entry.directory)) == sorted([LOG, MODEL, RECIPE])
+
+
+def test_an_agent_is_scored_with_drawn_actions_where_that_is_asked_for(empty_zoo, good):
+    entry = keep(good, "balancer", **WORDS, greedy=False)
+    assert entry.score == evaluate(toy.balancer(), 5, greedy=False)
+    assert not zoo.is_greedy("balancer")
+    assert zoo.entries()["balancer"].score.mean < 500.0  # its likeliest actions would earn that
+
+
+def test_a_cartpole_has_no_sticky_score(empty_zoo, good):
+    assert keep(good, "balancer", **WORDS).sticky_score is None
+
+
+def test_an_atari_agent_is_scored_by_both_protocols(empty_zoo, tmp_path):
+    recipe = Recipe(env="ALE/SpaceInvaders-v5", encoder="a3c", head_layers=())
+    agent, finished = Agent.untrained(recipe)._replace(steps=40), []
+    run = toy.run_of(tmp_path / "run", agent)
+    save_agent(run / SNAPSHOTS / "5", agent._replace(steps=2), dtype=torch.bfloat16)
+    entry = keep(run, "invader", **WORDS | {"episodes": 1}, progress=finished.append)
+    assert zoo.entries() == {"invader": entry}
+    assert (entry.score.protocol, entry.sticky_score.protocol) == ("classic", "sticky")
+    assert [len(score.returns) for score in (entry.score, entry.sticky_score)] == [1, 1]
+    assert entry.sticky_score == evaluate(agent, 1, protocol="sticky")
+    assert "classic protocol" in entry.score.conditions
+    assert "sticky protocol" in entry.sticky_score.conditions
+    assert finished.count(1) >= 2  # both went to their ends
+    assert [entry.open(percent).steps for percent in entry.snapshots] == [0, 2, 40]
 
 
 @pytest.mark.parametrize("name", ["../escape", "Upper", "", "a/b"])

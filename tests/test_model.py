@@ -5,7 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from a3c_core.agent import Agent
+from a3c_core.checkpoint import count_parameters
 from a3c_core.envs import spaces_of
 from a3c_core.model import ContinuousPolicy, DiscretePolicy, build_model
 from a3c_core.recipe import Recipe
@@ -79,13 +82,13 @@ def test_shapes_are_time_major(box, shape):
     assert policy.act().shape == policy.act(greedy=True).shape == shape
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", "ALE/Pong-v5"])
 @pytest.mark.parametrize("core", ["none", "lstm"])
 def test_fresh_weights_depend_on_the_recipes_seed_alone(env, core):
     def weights(seed):
-        return torch.cat([p.flatten() for p in build_model(Recipe(env=env, core=core, seed=seed), spaces).parameters()])
+        recipe = Recipe(env=env, encoder="a3c" if env.startswith("ALE/") else "vector", core=core, seed=seed)
+        return torch.cat([p.flatten() for p in build_model(recipe, spaces_of(recipe)).parameters()])
 
-    spaces = spaces_of(env)
     first = weights(5)
     torch.rand(10)
     assert torch.equal(weights(5), first)
@@ -162,3 +165,141 @@ def test_continuous_actions_are_drawn_with_the_policys_mean_and_spread():
     drawn = policy.act(generator=torch.Generator().manual_seed(0))
     assert drawn.mean().item() == pytest.approx(0.5, abs=0.06)
     assert drawn.std().item() == pytest.approx(2.0, abs=0.06)
+
+
+PONG, BREAKOUT = "ALE/Pong-v5", "ALE/Breakout-v5"
+FRAMES = torch.randint(256, (T * B, 4, 84, 84), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+
+
+def frame_encoder(encoder="a3c", **changes):
+    """An encoder whose biases are not zero, and one seed for all."""
+    recipe = Recipe(env=PONG, encoder=encoder, head_layers=(), **changes)
+    made = build_model(recipe, spaces_of(recipe)).encoder
+    with torch.no_grad():
+        for name, parameter in made.named_parameters():
+            if name.endswith("bias"):
+                parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(len(parameter)))
+    return made
+
+
+def by_plain_layers(encoder, frames, shift, scale):
+    """What torch's own layers make of the pixels as floats."""
+    features = (frames.float() + shift) * scale
+    for layer in encoder:
+        features = layer(features)
+    return features
+
+
+@pytest.mark.parametrize("core", ["none", "lstm"])
+@pytest.mark.parametrize("encoder", ["a3c", "nature"])
+@torch.no_grad()
+def test_frames_become_a_policy_and_a_value_for_each_step(encoder, core):
+    recipe = Recipe(env=PONG, encoder=encoder, core=core, core_size=8, head_layers=())
+    model = build_model(recipe, spaces_of(recipe))
+    policy, value, memory = model(FRAMES.unflatten(0, (T, B)), RESETS, model.initial_memory(B))
+    assert policy.describe().shape == (T, B, 6)
+    assert value.shape == (T, B)
+    assert [part.shape for part in memory] == [(B, 8)] * (2 if core == "lstm" else 0)
+    assert model.encoder(FRAMES).shape == (T * B, {"a3c": 256, "nature": 512}[encoder])
+
+
+# 84 pixels: (84 - 8) / 4 + 1 = 20, (20 - 4) / 2 + 1 = 9, 9 - 3 + 1 = 7
+A3C = (16 * 4 * 8 * 8 + 16) + (32 * 16 * 4 * 4 + 32) + (256 * 32 * 9 * 9 + 256)
+NATURE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (64 * 64 * 3 * 3 + 64) + (512 * 64 * 7 * 7 + 512)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"env": PONG, "encoder": "a3c"}, A3C + (256 * 6 + 6) + (256 + 1)),
+        ({"env": BREAKOUT, "encoder": "nature"}, NATURE + (512 * 4 + 4) + (512 + 1)),
+        ({"env": PONG, "encoder": "a3c", "full_action_space": True}, A3C + (256 * 18 + 18) + (256 + 1)),
+        ({"env": PONG, "encoder": "a3c", "layer_norm": True}, A3C + 2 * 256 + (256 * 6 + 6) + (256 + 1)),
+        (
+            {"env": PONG, "encoder": "a3c", "core": "lstm", "core_size": 32},
+            A3C + 4 * (32 * 256 + 32 * 32 + 2 * 32) + (32 * 6 + 6) + (32 + 1),
+        ),
+    ],
+    ids=["a3c", "nature", "all actions", "layer norm", "lstm"],
+)
+def test_networks_for_frames_have_the_papers_size(changes, expected):
+    assert count_parameters(Agent.untrained(Recipe(head_layers=(), **changes))) == expected
+
+
+@pytest.mark.parametrize("encoder", ["a3c", "nature"])
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1 / 255), (-87.0, 3 / 255)])
+@torch.no_grad()
+def test_pixels_are_shifted_then_scaled(encoder, shift, scale):
+    made = frame_encoder(encoder, pixel_shift=shift, pixel_scale=scale)
+    expected = by_plain_layers(made, FRAMES, shift, scale)
+    torch.testing.assert_close(made(FRAMES), expected, rtol=1e-4, atol=1e-4)
+    assert (expected > 0).float().mean() > 0.1
+    other = by_plain_layers(made, FRAMES, shift, scale * 1.1)
+    assert not torch.allclose(other, expected, rtol=1e-2, atol=1e-2)
+
+
+@torch.no_grad()
+def test_a_picture_of_the_shifted_grey_is_as_good_as_black():
+    grey = torch.full((1, 4, 84, 84), 87, dtype=torch.uint8)
+    made = frame_encoder(pixel_shift=-87.0, pixel_scale=3 / 255)
+    torch.testing.assert_close(made(grey), frame_encoder()(torch.zeros_like(grey)))
+
+
+def test_frames_are_not_changed_by_looking_at_them():
+    before = FRAMES.clone()
+    frame_encoder(pixel_shift=-87.0)(FRAMES)
+    assert torch.equal(FRAMES, before)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_acting_and_learning_see_the_same(layer_norm):
+    made = frame_encoder(pixel_shift=-50.0, layer_norm=layer_norm)
+    with torch.no_grad():
+        acting = made(FRAMES)
+    learning = made(FRAMES)
+    assert learning.requires_grad
+    torch.testing.assert_close(learning.detach(), acting, rtol=1e-4, atol=1e-4)
+
+
+def test_the_gradient_is_that_of_plain_layers():
+    made = frame_encoder(pixel_shift=-50.0, pixel_scale=1 / 100)
+    parameters = list(made.parameters())
+    ours = torch.autograd.grad(made(FRAMES).square().mean(), parameters)
+    plain = torch.autograd.grad(by_plain_layers(made, FRAMES, -50.0, 1 / 100).square().mean(), parameters)
+    for gradient, expected in zip(ours, plain, strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-3 * expected.abs().max().item())
+
+
+@torch.no_grad()
+def test_bfloat16_gives_nearly_the_same_features_in_float32():
+    made = frame_encoder(pixel_shift=-87.0, pixel_scale=3 / 255)
+    exact = made(FRAMES)
+    rounded = made.to(torch.bfloat16)(FRAMES)
+    assert rounded.dtype == torch.float32
+    assert 0.0 < (rounded - exact).norm() < 0.02 * exact.norm()
+
+
+@torch.no_grad()
+def test_layer_norm_keeps_units_alive_whatever_the_biases():
+    alive = {}
+    for layer_norm in (False, True):
+        made = frame_encoder(layer_norm=layer_norm)
+        assert [type(layer) for layer in made].count(nn.LayerNorm) == layer_norm
+        (last,) = (layer for layer in made if isinstance(layer, nn.Linear))
+        last.bias -= 1e3
+        alive[layer_norm] = (made(FRAMES) > 0).float().mean().item()
+    assert alive[False] == 0.0
+    assert alive[True] == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("env", "encoder", "fitting"),
+    [
+        ("CartPole-v1", "a3c", "the encoder vector"),
+        ("Pendulum-v1", "nature", "the encoder vector"),
+        (PONG, "vector", "an encoder for frames, a3c or nature"),
+    ],
+)
+def test_an_encoder_that_cannot_read_the_environment_is_refused_with_one_that_can(env, encoder, fitting):
+    with pytest.raises(ValueError, match=f"the encoder {encoder} can't read {env}: choose {fitting}"):
+        Agent.untrained(Recipe(env=env, encoder=encoder))

@@ -1,7 +1,7 @@
 """A game is a matter of the agent, the seed and how actions are chosen; a score counts each game once."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import parse
 from a3c_core.envs import FIRST_TRAINING_SEED
-from a3c_core.play import Score, environment_value, evaluate, play
+from a3c_core.play import Score, environment_value, evaluate, film, play
 from a3c_core.recipe import Recipe
 
 CARTPOLE = Agent.untrained(Recipe(head_layers=(8,)))
@@ -28,10 +28,10 @@ def same(first, second):
 @AGENTS
 @pytest.mark.parametrize("greedy", [True, False])
 def test_the_same_seed_gives_the_same_game_and_another_one_another(agent, greedy):
-    game = play(agent, 7, greedy=greedy, render=False)
+    game = play(agent, 7, greedy=greedy)
     torch.rand(1)
-    assert same(play(agent, 7, greedy=greedy, render=False), game)
-    assert not np.array_equal(play(agent, 8, greedy=greedy, render=False).values, game.values)
+    assert same(play(agent, 7, greedy=greedy), game)
+    assert not np.array_equal(play(agent, 8, greedy=greedy).values, game.values)
 
 
 def test_a_game_of_cartpole_is_told_step_by_step():
@@ -39,19 +39,25 @@ def test_a_game_of_cartpole_is_told_step_by_step():
     game = play(CARTPOLE, 3, progress=counted.append)
     steps = len(game.rewards)
     assert counted == list(range(1, steps + 1))
-    assert (game.seed, game.total, game.frames_per_second) == (3, float(steps), 50)
-    assert len(game.frames) == steps + 1
-    assert {(frame.shape, frame.dtype.name) for frame in game.frames} == {((400, 600, 3), "uint8")}
+    assert (game.seed, game.protocol, game.total) == (3, "classic", float(steps))
     assert game.actions.shape == game.values.shape == (steps,)
     assert game.policies.shape == (steps, 2)
     np.testing.assert_allclose(game.policies.sum(axis=1), 1.0, rtol=1e-6)
     np.testing.assert_array_equal(game.actions, game.policies.argmax(axis=1))
-    assert len({frame.tobytes() for frame in game.frames}) > steps // 2
+
+
+def test_a_film_of_cartpole_has_a_picture_before_each_step_and_after_the_last():
+    game = play(CARTPOLE, 3)
+    shown = film(CARTPOLE, game)
+    pictures = list(shown.pictures)
+    assert (shown.frames_per_second, shown.pixel) == (50, (1, 1))
+    assert len(pictures) == len(game.actions) + 1
+    assert {(picture.shape, picture.dtype.name) for picture in pictures} == {((400, 600, 3), "uint8")}
+    assert len({picture.tobytes() for picture in pictures}) > len(pictures) // 2
 
 
 def test_a_game_of_pendulum_is_told_step_by_step():
-    game = play(PENDULUM, 3, render=False)
-    assert game.frames == []
+    game = play(PENDULUM, 3)
     assert game.actions.shape == (200, 1)
     assert game.policies.shape == (200, 2)
     np.testing.assert_array_equal(game.actions[:, 0], game.policies[:, 0])
@@ -61,25 +67,27 @@ def test_a_game_of_pendulum_is_told_step_by_step():
 
 
 def test_sampled_actions_are_not_the_greedy_ones():
-    greedy, sampled = (play(PENDULUM, 3, greedy=greedy, render=False) for greedy in (True, False))
+    greedy, sampled = (play(PENDULUM, 3, greedy=greedy) for greedy in (True, False))
     assert not np.array_equal(greedy.actions, sampled.actions)
 
 
 def test_a_game_can_be_cut_off():
     game = play(PENDULUM, 0, max_steps=5)
-    assert (len(game.actions), len(game.frames)) == (5, 6)
+    assert len(game.actions) == 5
+    assert len(list(film(PENDULUM, game).pictures)) == 6
 
 
 @AGENTS
 def test_a_score_is_the_returns_of_the_games_with_its_seeds(agent):
-    games = [play(agent, seed, render=False) for seed in range(10, 16)]
+    games = [play(agent, seed) for seed in range(10, 16)]
     score = evaluate(agent, 6, first_seed=10)
     assert score.returns == pytest.approx([game.total for game in games], rel=1e-3)
-    assert (score.env, score.greedy, score.first_seed, score.steps) == (agent.recipe.env, True, 10, 0)
+    assert (score.env, score.protocol, score.greedy) == (agent.recipe.env, "classic", True)
+    assert (score.first_seed, score.steps) == (10, 0)
 
 
 def test_short_games_count_once_while_long_ones_go_on():
-    lengths = [play(CARTPOLE, seed, render=False).total for seed in range(20)]
+    lengths = [play(CARTPOLE, seed).total for seed in range(20)]
     assert len(set(lengths)) > 1
     assert list(evaluate(CARTPOLE, 20).returns) == lengths
 
@@ -115,20 +123,35 @@ def test_a_score_needs_a_game(episodes):
         evaluate(CARTPOLE, episodes)
 
 
-SCORE = Score(env="CartPole-v1", greedy=True, steps=1000, first_seed=5, returns=(1.0, 2.0, 3.0, 6.0))
+SCORE = Score(
+    env="CartPole-v1", protocol="classic", greedy=True, steps=1000, first_seed=5, returns=(1.0, 2.0, 3.0, 6.0)
+)
 
 
 def test_a_score_sums_its_games_up():
     assert (SCORE.mean, SCORE.std) == (3.0, pytest.approx(3.5**0.5))
     assert SCORE.standard_error == pytest.approx(3.5**0.5 / 2)
-    assert SCORE.protocol == "4 games, greedy actions, seeds 5 to 8"
+    assert (SCORE.median, SCORE.best) == (2.5, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "4 games, greedy actions, seeds 5 to 8"),
+        ({"greedy": False, "first_seed": 0}, "4 games, sampled actions, seeds 0 to 3"),
+        ({"env": "ALE/Pong-v5"}, "classic protocol, 4 games, greedy actions, seeds 5 to 8"),
+        ({"env": "ALE/Pong-v5", "protocol": "sticky"}, "sticky protocol, 4 games, greedy actions, seeds 5 to 8"),
+    ],
+)
+def test_a_score_says_how_its_games_were_played(changes, words):
+    assert Score(**asdict(SCORE) | changes).conditions == words
 
 
 def test_json_gives_back_the_same_score():
     assert parse(Score, json.loads(json.dumps(asdict(SCORE))), Path("score.json")) == SCORE
 
 
-@pytest.mark.parametrize("changes", [{"returns": ()}, {"first_seed": -1}, {"more": 1}])
+@pytest.mark.parametrize("changes", [{"returns": ()}, {"first_seed": -1}, {"more": 1}, {"protocol": "easy"}])
 def test_a_score_without_games_or_with_strange_fields_is_refused(changes):
     with pytest.raises(ValidationError):
         Score(**asdict(SCORE) | changes)
@@ -136,7 +159,7 @@ def test_a_score_without_games_or_with_strange_fields_is_refused(changes):
 
 @AGENTS
 def test_act_plays_the_greedy_game_by_hand(agent):
-    game, env = play(agent, 4, render=False), agent.make_env()
+    game, env = play(agent, 4), agent.make_env()
     obs, _ = env.reset(seed=4)
     memory, over, actions = None, False, []
     while not over:
@@ -161,3 +184,67 @@ def test_values_are_told_in_the_environments_units():
     learner = sum((-4.0 + 8.0) * 0.125 * 0.5**k for k in range(60))
     assert environment_value(learner, recipe) == pytest.approx(sum(-4.0 * 0.5**k for k in range(60)))
     assert environment_value(3.0, Recipe(gamma=1.0, reward_shift=8.0, reward_scale=0.5)) == 6.0
+
+
+def untrained(env, **changes):
+    return Agent.untrained(Recipe(env=env, encoder="a3c", head_layers=(), **changes))
+
+
+INVADERS = untrained("ALE/SpaceInvaders-v5", seed=1)
+
+
+def test_a_score_of_an_atari_game_is_the_true_returns_of_the_games_with_its_seeds():
+    games = [play(INVADERS, seed) for seed in (4, 5, 6)]
+    assert evaluate(INVADERS, 3, first_seed=4).returns == tuple(game.total for game in games)
+    assert len({game.total for game in games}) > 1
+    assert max(game.rewards.max() for game in games) > 1.0
+
+
+def test_a_recurrent_atari_agent_scores_as_it_plays_and_its_game_is_filmed_to_the_end():
+    agent = untrained("ALE/SpaceInvaders-v5", core="lstm", core_size=8, seed=3)
+    game = play(agent, 9, protocol="sticky")
+    score = evaluate(agent, 1, first_seed=9, protocol="sticky")
+    assert (score.protocol, score.returns) == ("sticky", (game.total,))
+    assert sum(1 for _ in film(agent, game).pictures) - 2 * len(game.actions) in (0, 1)
+
+
+def test_a_film_of_atari_shows_two_pictures_of_each_step():
+    game = play(INVADERS, 4, max_steps=30)
+    shown = film(INVADERS, game)
+    pictures = list(shown.pictures)
+    assert (shown.frames_per_second, shown.pixel) == (30, (4, 7))
+    assert len(pictures) == 2 * 30 + 1
+    assert {(picture.shape, picture.dtype.name) for picture in pictures} == {((210, 160, 3), "uint8")}
+
+
+def test_sticky_actions_make_another_game_that_repeats_itself():
+    classic, sticky, again = (
+        play(INVADERS, 4, protocol=protocol, greedy=False, max_steps=80) for protocol in ("classic", "sticky", "sticky")
+    )
+    assert (classic.protocol, sticky.protocol) == ("classic", "sticky")
+    assert not np.array_equal(classic.values, sticky.values)
+    assert same(sticky, again)
+
+
+def test_the_film_of_a_sticky_game_is_of_the_same_game():
+    agent = untrained("ALE/Pong-v5")
+    game = play(agent, 3, max_steps=1)._replace(protocol="sticky", actions=np.tile([2, 3], 20))
+    sticky, again, classic = (
+        np.stack(list(film(agent, game._replace(protocol=protocol)).pictures))
+        for protocol in ("sticky", "sticky", "classic")
+    )
+    np.testing.assert_array_equal(sticky, again)
+    assert not np.array_equal(sticky, classic)
+
+
+@pytest.mark.parametrize("agent", [CARTPOLE, PENDULUM], ids=["cartpole", "pendulum"])
+def test_only_atari_knows_sticky_actions(agent):
+    for door in (lambda: play(agent, 0, protocol="sticky"), lambda: evaluate(agent, 2, protocol="sticky")):
+        with pytest.raises(ValueError, match=f"{agent.recipe.env} knows the classic protocol only"):
+            door()
+
+
+def test_a_score_is_of_the_protocol_whatever_the_agent_was_trained_with():
+    trained_sticky = INVADERS._replace(recipe=replace(INVADERS.recipe, sticky_actions=0.25, reward_clip=1.0))
+    expected, game = (play(agent, 4, greedy=False, max_steps=60) for agent in (INVADERS, trained_sticky))
+    assert same(game, expected)

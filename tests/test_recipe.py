@@ -16,11 +16,18 @@ from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 
 UNUSUAL = Recipe(
-    env="Pendulum-v1",
+    env="ALE/Pong-v5",
+    sticky_actions=0.25,
+    full_action_space=True,
+    life_loss_ends_return=True,
     seed=7,
     steps=1,
     workers=3,
     n_steps=(5, 20),
+    encoder="nature",
+    pixel_shift=-87.0,
+    pixel_scale=3 / 255,
+    layer_norm=True,
     core="lstm",
     head_layers=(),
     gae_lambda=1.0,
@@ -32,6 +39,9 @@ UNUSUAL = Recipe(
     max_gradient_norm=None,
     share_statistics=False,
     lock_free=False,
+    precision="bfloat16",
+    device="cuda",
+    shared_device="cuda",
 )
 
 
@@ -48,6 +58,9 @@ def test_a_recipe_cannot_be_changed():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("env", "x" * 101),
+        ("sticky_actions", 1.1),
+        ("sticky_actions", -0.1),
         ("seed", -1),
         ("seed", 10**9),
         ("steps", 0),
@@ -56,6 +69,11 @@ def test_a_recipe_cannot_be_changed():
         ("envs_per_worker", 0),
         ("n_steps", ()),
         ("n_steps", (5, 0)),
+        ("encoder", "resnet"),
+        ("pixel_shift", 1.0),
+        ("pixel_shift", -256.0),
+        ("pixel_scale", 0.0),
+        ("layer_norm", None),
         ("core", "gru"),
         ("core_size", 4097),
         ("head_layers", (64, 0)),
@@ -75,6 +93,9 @@ def test_a_recipe_cannot_be_changed():
         ("adam_betas", (0.9, 1.1)),
         ("epsilon", 0.0),
         ("max_gradient_norm", -1.0),
+        ("precision", "float16"),
+        ("device", "cuda:1"),
+        ("shared_device", "mps"),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(field, value):

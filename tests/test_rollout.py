@@ -1,10 +1,16 @@
 """A rollout holds what happened, when it happened, and no value flows over an episode's end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from a3c_core import atari
+from a3c_core.atari import AtariGames
+from a3c_core.envs import make_envs, spaces_of
 from a3c_core.model import build_model
+from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper, learner_rewards
 from tests import toy
 
@@ -137,3 +143,128 @@ def test_the_value_of_a_truncated_step_is_added_after_the_clip():
     stepper, model = stepper_and_model(("terminated", "truncated"), reward_clip=0.5)
     rewards = stepper.rollout(model, 2).rewards
     assert rewards[1, 1].item() == pytest.approx(0.5 + GAMMA * value_of(model, [0, 2]))
+
+
+def lives_and_model(*, core="none", **changes):
+    """Two environments with games of 5 and 3 steps, which lose a life at the second and fourth step of each."""
+    recipe = toy.recipe(gamma=GAMMA, core=core, **changes)
+    model = build_model(recipe, toy.spaces(box=False))
+    return Stepper(toy.Lives((5, 3), ("terminated", "terminated")), recipe, model, seed=0), model
+
+
+@pytest.mark.parametrize(
+    ("life_loss_ends_return", "stops"),
+    [
+        (True, [[0, 0], [1, 1], [0, 1], [1, 0], [1, 1], [0, 1], [1, 0]]),
+        (False, [[0, 0], [0, 0], [0, 1], [0, 0], [1, 0], [0, 1], [0, 0]]),
+    ],
+)
+def test_no_value_flows_over_the_loss_of_a_life_where_the_recipe_says_so(life_loss_ends_return, stops):
+    stepper, model = lives_and_model(life_loss_ends_return=life_loss_ends_return)
+    parts = [stepper.rollout(model, steps) for steps in (2, 1, 4)]
+    torch.testing.assert_close(torch.cat([part.discounts for part in parts]), GAMMA * (1.0 - torch.tensor(stops)))
+
+
+@pytest.mark.parametrize("life_loss_ends_return", [True, False])
+def test_the_game_goes_on_after_the_loss_of_a_life(life_loss_ends_return):
+    stepper, model = lives_and_model(life_loss_ends_return=life_loss_ends_return)
+    rollout = stepper.rollout(model, 6)
+    assert rollout.reset.tolist() == [[1, 1], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]]
+    assert rollout.obs[:, 0].tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [0, 4], [1, 0]]
+    assert stepper.finished == [6.0, 15.0, 6.0]
+
+
+@pytest.mark.parametrize("life_loss_ends_return", [True, False])
+@torch.no_grad()
+def test_memory_is_emptied_when_a_game_ends_and_kept_when_a_life_is_lost(life_loss_ends_return):
+    stepper, model = lives_and_model(core="lstm", life_loss_ends_return=life_loss_ends_return)
+    before_the_loss = stepper.rollout(model, 2)
+    _, _, memory = model(before_the_loss.obs, torch.zeros(2, 2), before_the_loss.memory)
+    kept = [value_of(model, [0, 2], tuple(part[[b]] for part in memory)) for b in range(2)]
+    emptied = value_of(model, [0, 2], model.initial_memory(1))
+    assert before_the_loss.bootstrap.tolist() == pytest.approx(kept, rel=1e-5)
+    assert abs(emptied - kept[0]) > 1e-3 * abs(emptied)
+    after_the_end = stepper.rollout(model, 1)
+    assert after_the_end.bootstrap[1].item() == pytest.approx(value_of(model, [1, 0], model.initial_memory(1)))
+
+
+BREAKOUT = Recipe(env="ALE/Breakout-v5", encoder="a3c", head_layers=(), gamma=GAMMA, reward_clip=0.5)
+
+
+class Recorded(AtariGames):
+    """Games that keep all that they told: rewards, frames of the game so far, lives."""
+
+    def reset(self, **options):
+        obs, info = super().reset(**options)
+        self.told = [(np.zeros(self.num_envs), info["episode_frame_number"].copy(), info["lives"].copy())]
+        return obs, info
+
+    def step(self, actions):
+        obs, reward, terminated, truncated, info = super().step(actions)
+        self.told.append((reward.copy(), info["episode_frame_number"].copy(), info["lives"].copy()))
+        return obs, reward, terminated, truncated, info
+
+
+def breakout(steps, **changes):
+    """A rollout of random play, the returns counted by the Stepper, and what the games told."""
+    recipe = replace(BREAKOUT, **changes)
+    model = build_model(recipe, spaces_of(recipe))
+    envs = Recorded(recipe.env, 2, sticky=0.0, full_action_space=False, threads=1)
+    stepper = Stepper(envs, recipe, model, seed=0)
+    torch.manual_seed(0)
+    rollout = stepper.rollout(model, steps)
+    envs.close()
+    return rollout, stepper.finished, [np.stack(told) for told in zip(*envs.told, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def random_play():
+    """450 steps of two games of Breakout at once, long enough for several to end."""
+    return breakout(450)
+
+
+def test_breakout_ends_when_the_last_life_is_lost_and_its_return_is_true_and_whole(random_play):
+    rollout, finished, (rewards, frames, lives) = random_play
+    anew = np.diff(frames, axis=0) < 0
+    expected, running = [], np.zeros(2)
+    for paid, over in zip(rewards[1:], anew, strict=True):
+        running += paid
+        expected += running[over].tolist()
+        running[over] = 0.0
+    assert finished == expected
+    assert len(finished) > 2
+    assert max(finished) > 1.0
+    np.testing.assert_array_equal(rollout.reset[1:].bool(), anew[:-1])
+    np.testing.assert_array_equal(rollout.discounts == 0, anew)
+    assert set(lives[:-1][anew]) == {1}
+    assert set(lives[1:][anew]) == {5}
+    assert rollout.rewards.max() == 0.5
+
+
+def test_in_breakout_each_lost_life_stops_the_return_where_the_recipe_says_so(random_play):
+    plain, finished, _ = random_play
+    rollout, finished_too, (_, frames, lives) = breakout(450, life_loss_ends_return=True)
+    for name in ("obs", "actions", "rewards", "reset"):
+        assert torch.equal(getattr(rollout, name), getattr(plain, name))
+    assert finished_too == finished
+    lost = (np.diff(lives, axis=0) < 0) | (np.diff(frames, axis=0) < 0)
+    np.testing.assert_array_equal(rollout.discounts == 0, lost)
+    assert lost.sum() >= 5 * len(finished)
+
+
+@torch.no_grad()
+def test_a_game_of_atari_that_is_cut_short_carries_the_value_of_its_final_observation(monkeypatch):
+    monkeypatch.setattr(atari, "MAX_FRAMES", 4 * 10)
+    envs = make_envs(BREAKOUT, 2)
+    model = build_model(BREAKOUT, spaces_of(BREAKOUT))
+    stepper = Stepper(envs, BREAKOUT, model, seed=0)
+    before, last = stepper.rollout(model, 9), stepper.rollout(model, 1)
+    assert before.discounts.all()
+    assert not last.discounts.any()
+    single = AtariGames(BREAKOUT.env, 2, sticky=0.0, full_action_space=False, threads=1)
+    single.reset(seed=0)
+    for actions in torch.cat([before.actions, last.actions]).numpy():
+        _, reward, _, truncated, info = single.step(actions)
+    assert truncated.all()
+    _, value, _ = model(torch.from_numpy(info["final_obs"])[None], torch.zeros(1, 2), ())
+    torch.testing.assert_close(last.rewards[0], GAMMA * value[0] + torch.from_numpy(reward).clip(max=0.5).float())

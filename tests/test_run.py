@@ -17,9 +17,12 @@ from safetensors.torch import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn.utils import parameters_to_vector
 
-from a3c_core.checkpoint import MODEL, RECIPE, RESUME, CheckpointError, load_agent, load_tensors
+from a3c_core.agent import Agent
+from a3c_core.checkpoint import MODEL, RECIPE, RESUME, SNAPSHOTS, CheckpointError, load_agent, load_tensors
+from a3c_core.envs import SameStepCartPole
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
+from a3c_core.worker import encoder_dtype
 from tests import toy
 from tests.processes import alive, descendants, wait_until
 from training import run
@@ -146,6 +149,10 @@ def test_one_worker_with_the_same_seed_ends_with_the_same_weights(tmp_path, core
     assert not torch.equal(trained_weights(tmp_path / "c", core=core, seed=2), weights)
 
 
+def files_in(directory):
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
 def state_of(directory):
     """Everything that a resumed run goes on with, but the clock."""
     state = load_file(directory / RESUME)
@@ -194,10 +201,10 @@ def test_a_resumed_run_goes_on_from_where_it_stopped(tmp_path):
 def test_a_run_of_another_shape_is_not_resumed_and_stays_as_it_was(tmp_path, changes, says):
     for _ in train(toy.recipe(), tmp_path, make=toy.make_cue):
         pass
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = files_in(tmp_path)
     with pytest.raises(CheckpointError, match=says):
         next(train(toy.recipe(**changes), tmp_path, make=toy.make_cue, resume=True))
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert files_in(tmp_path) == before
 
 
 def test_a_run_is_not_overwritten(tmp_path):
@@ -367,6 +374,111 @@ def test_the_checkpoint_is_there_from_the_first_moment_on(tmp_path):
     assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME]
     assert load_agent(tmp_path).steps == 0
     moments.close()
+
+
+GROWING = Recipe(steps=2000, workers=1, envs_per_worker=4, n_steps=(5,), head_layers=(8,))
+"""CartPole, with snapshots after 20, 100 and 500 steps."""
+
+
+class Patient(SameStepCartPole):
+    """CartPole that waits, after the steps that are keys of `until`, for the file there: the run is watched slowly."""
+
+    def __init__(self, count, until, taken):
+        super().__init__(count, max_episode_steps=500)
+        self.until, self.taken = until, taken
+
+    def step(self, action):
+        if self.taken in self.until:
+            assert wait_until(self.until[self.taken].exists, 60.0)
+        self.taken += self.num_envs
+        return super().step(action)
+
+
+def make_patient(recipe, count, *, until, taken=0):
+    return Patient(count, until, taken)
+
+
+def snapshots_in(directory):
+    return {int(path.name): load_agent(path) for path in (directory / SNAPSHOTS).glob("*")}
+
+
+def watched_run(directory, percents, **changes):
+    """Every moment of a run of CartPole that goes on only after each of these snapshots is kept."""
+    recipe = replace(GROWING, **changes)
+    until = {recipe.steps * percent // 100: directory / SNAPSHOTS / str(percent) / MODEL for percent in percents}
+    return list(train(recipe, directory, make=partial(make_patient, until=until)))
+
+
+def test_a_run_keeps_snapshots_of_its_agent_as_it_grows(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "LOG_SECONDS", 0.02)
+    watched_run(tmp_path, (1, 5, 25))
+    snapshots = snapshots_in(tmp_path)
+    assert {percent: agent.steps for percent, agent in snapshots.items()} == {1: 20, 5: 100, 25: 500}
+    assert {agent.recipe for agent in snapshots.values()} == {GROWING}
+    grown = [Agent.untrained(GROWING), *(snapshots[percent] for percent in (1, 5, 25)), load_agent(tmp_path)]
+    weights = [parameters_to_vector(agent.model.parameters()) for agent in grown]
+    far = [(vector - weights[0]).norm().item() for vector in weights]
+    assert far == sorted(far)  # further and further from the weights before training
+    assert len(set(far)) == 5
+    for percent in snapshots:
+        stored = load_file(tmp_path / SNAPSHOTS / str(percent) / MODEL)
+        assert {tensor.dtype for tensor in stored.values()} == {torch.bfloat16}
+
+
+def test_a_snapshot_is_kept_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "LOG_SECONDS", 0.02)
+    until = {500: tmp_path / SNAPSHOTS / "25" / MODEL, 600: tmp_path / "go on"}
+    moments = train(GROWING, tmp_path, make=partial(make_patient, until=until))
+    for _ in range(2):  # by the second, the run has looked at itself after 600 steps
+        draw_until(moments, lambda moment: moment.steps == 600)
+    (tmp_path / "go on").touch()
+    list(moments)
+    before = files_in(tmp_path / SNAPSHOTS)
+    assert snapshots_in(tmp_path)[25].steps == 500
+    list(train(GROWING, tmp_path, resume=True))
+    assert files_in(tmp_path / SNAPSHOTS) == before
+
+
+def test_a_run_that_is_past_twice_a_share_keeps_no_snapshot_by_that_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "LOG_SECONDS", 60.0)  # nobody looks before the end
+    list(train(replace(GROWING, steps=400), tmp_path))
+    assert snapshots_in(tmp_path) == {}
+    monkeypatch.setattr(run, "LOG_SECONDS", 0.02)
+    until = {500: tmp_path / SNAPSHOTS / "25" / MODEL}
+    list(train(GROWING, tmp_path, resume=True, make=partial(make_patient, until=until, taken=400)))
+    assert {percent: agent.steps for percent, agent in snapshots_in(tmp_path).items()} == {25: 500}
+
+
+def test_a_snapshot_is_of_the_share_of_the_run_that_it_is_named_after(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "LOG_SECONDS", 0.02)
+    watched_run(tmp_path, (1, 5, 25))
+    longer = replace(GROWING, steps=4000)  # the 500 steps that were 25 % are 12.5 % of this run
+    list(train(longer, tmp_path, resume=True))
+    shares = {percent: agent.steps / longer.steps for percent, agent in snapshots_in(tmp_path).items()}
+    assert [percent for percent, share in shares.items() if not percent <= 100 * share < 2 * percent] == []
+
+
+PONG = replace(RECIPES["pong"], steps=600, workers=2, envs_per_worker=2, n_steps=(8,))
+
+
+def test_a_small_run_of_pong_tells_its_vital_signs_and_resumes_exactly(tmp_path):
+    moments = train(PONG, tmp_path)
+    moment = draw_until(moments, lambda m: m.updates > 0)
+    moments.close()
+    assert len(moment.active) == 3
+    assert all(0.0 < share <= 1.0 for share in moment.active)
+    assert moment.encoder == str(encoder_dtype(PONG)).removeprefix("torch.")
+    assert [line.active is None for line in read_log(tmp_path)] == [line.updates == 0 for line in read_log(tmp_path)]
+
+    before = state_of(tmp_path)
+    assert 0 < moment.steps <= before["steps"].item() == load_agent(tmp_path).steps
+    list(train(replace(PONG, steps=1), tmp_path, resume=True))  # there is nothing left to do
+    torch.testing.assert_close(state_of(tmp_path), before, rtol=0, atol=0, equal_nan=True)
+
+    *_, last = train(PONG, tmp_path, resume=True)
+    assert 600 <= last.steps <= 600 + 16 * 2
+    assert last.steps == load_agent(tmp_path).steps
+    assert load_file(tmp_path / RESUME)["theta"].isfinite().all()
 
 
 def test_the_shipped_recipe_learns_within_seconds(tmp_path):

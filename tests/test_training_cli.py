@@ -19,10 +19,13 @@ from a3c_core.play import evaluate
 from a3c_core.recipe import Recipe
 from tests import toy
 from tests.processes import alive, descendants, wait_until
+from training.keep import keep
 from training.log import Tally, read_log
 from training.recipes import RECIPES
+from training.vital_signs import PATIENCE
 
 ROOT = Path(__file__).parents[1]
+INVADERS = replace(RECIPES["pong"], env="ALE/SpaceInvaders-v5")
 SMALL = ("--steps", "300", "--envs-per-worker", "4", "--n-steps", "5", "20", "--optimizer", "rmsprop")
 
 
@@ -82,6 +85,7 @@ def test_train_resume_and_evaluate(tmp_path, capsys):
     assert told["returns"] == list(score.returns)
     assert (told["mean"], told["std"], told["steps"]) == (score.mean, score.std, resumed.steps)
     assert (told["env"], told["episodes"], told["greedy"], told["first_seed"]) == ("CartPole-v1", 20, True, 0)
+    assert (told["median"], told["best"], told["protocol"]) == (score.median, max(score.returns), "classic")
 
 
 def test_evaluate_tells_the_score_in_a_line(checkpoint, capsys):
@@ -91,10 +95,47 @@ def test_evaluate_tells_the_score_in_a_line(checkpoint, capsys):
 
 
 def test_evaluate_can_draw_its_actions(checkpoint, capsys):
-    cli.main(["evaluate", str(checkpoint), "--episodes", "3", "--sampled", "--json"])
+    cli.main(["evaluate", str(checkpoint), "--episodes", "3", "--actions", "sampled", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert told["returns"] == list(evaluate(toy.balancer(), 3, greedy=False).returns)
     assert told["greedy"] is False
+
+
+def test_evaluate_plays_as_the_agents_entry_says_unless_it_is_told_otherwise(empty_zoo, checkpoint, capsys):
+    keep(toy.run_of(checkpoint, toy.balancer()), "drawn", summary=None, command="by hand", episodes=3, greedy=False)
+    told = []
+    for options in ([], ["--actions", "greedy"], ["--actions", "sampled"]):
+        cli.main(["evaluate", "drawn", "--episodes", "3", "--json", *options])
+        told.append(json.loads(capsys.readouterr().out))
+    assert [score["greedy"] for score in told] == [False, True, False]
+    assert told[0]["returns"] == list(zoo.entries()["drawn"].score.returns) == told[2]["returns"]
+
+
+def test_evaluate_scores_an_atari_agent_by_the_protocol_it_is_told(tmp_path, capsys):
+    agent = Agent.untrained(INVADERS)
+    save_agent(tmp_path, agent)
+    cli.main(["evaluate", str(tmp_path), "--protocol", "sticky", "--episodes", "1"])
+    score = evaluate(agent, 1, protocol="sticky")
+    words = "(sticky protocol, 1 games, greedy actions, seeds 0 to 0)"
+    assert capsys.readouterr().out == f"{tmp_path}: {score.mean:.2f} ± 0.00 on {INVADERS.env} {words}\n"
+
+
+@pytest.mark.parametrize(("recipe", "games"), [(Recipe(), 1000), (RECIPES["pong"], 100)], ids=["CartPole", "Pong"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_keep_scores_over_so_many_games_as_the_environment_allows(tmp_path, monkeypatch, recipe, games, sampled):
+    kept = []
+
+    def keep(run, name, **options):
+        kept.append(options)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(cli, "keep", keep)
+    save_agent(tmp_path, Agent.untrained(recipe))
+    for episodes in ([], ["--episodes", "7"]):
+        with pytest.raises(SystemExit, match="seen"):
+            cli.main(["keep", str(tmp_path), "--name", "mine", *episodes, *["--actions", "sampled"] * sampled])
+    assert [options["episodes"] for options in kept] == [games, 7]
+    assert [options["greedy"] for options in kept] == [not sampled] * 2
 
 
 def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
@@ -129,7 +170,11 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
         {"core": "lstm", "core_size": 16, "optimizer": "rmsprop", "learning_rate_decay": "none"},
         {"normalize_advantages": False, "share_statistics": False, "lock_free": False},
         {"reward_shift": -8.0, "reward_scale": 1 / 3, "reward_clip": 1.0, "epsilon": 1e-7},
-        {"max_gradient_norm": None, "adam_betas": (0.8, 0.99)},
+        {"max_gradient_norm": None, "reward_clip": None, "adam_betas": (0.8, 0.99)},
+        {"encoder": "nature", "layer_norm": True, "pixel_shift": -100.0, "pixel_scale": 0.01},
+        {"sticky_actions": 0.25, "full_action_space": True, "life_loss_ends_return": True},
+        {"precision": "bfloat16", "device": "cuda", "shared_device": "cuda"},
+        {"precision": "float32", "encoder": "vector"},
     ],
 )
 @pytest.mark.parametrize("name", RECIPES)
@@ -162,10 +207,38 @@ def test_resuming_with_an_equals_sign_takes_the_runs_own_recipe_too(checkpoint, 
     assert parsed(monkeypatch, "cartpole", f"--resume={checkpoint}")[0] == toy.balancer().recipe
 
 
-@pytest.mark.parametrize("argv", [["train", "cartpole", "--help"], ["train", "pendulum", "--help"]])
-def test_help_explains_every_number_of_the_recipe(argv, capsys):
+def ill(seconds, **changes):
+    """A moment of a run whose gradient is zero."""
+    moment = Tally(seconds=seconds).moment(1000, goal=2000, learning_rate=1e-3)
+    return replace(moment, seconds=seconds, **{"updates": 10, "gradient_norm": 0.0} | changes)
+
+
+@pytest.mark.parametrize(
+    ("moments", "warnings"),
+    [
+        ([ill(0.0), ill(PATIENCE), ill(2 * PATIENCE)], 1),
+        ([ill(0.0, gradient_norm=1.0), ill(PATIENCE, gradient_norm=1.0)], 0),
+    ],
+    ids=["ill", "well"],
+)
+def test_a_run_that_learns_nothing_is_warned_of_once_and_goes_on(tmp_path, monkeypatch, capsys, moments, warnings):
+    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume: (moment for moment in moments))
+    cli.main(["train", "cartpole", "--out", str(tmp_path)])
+    told = capsys.readouterr()
+    assert told.err.count("WARNING: at 1,000 steps the gradient is zero") == told.err.count("WARNING") == warnings
+    assert "score it:" in told.out
+
+
+@pytest.mark.parametrize(("precision", "words"), [("float32", "the encoder in float32"), ("bfloat16", "bfloat16")])
+def test_training_tells_what_its_encoder_computes_with(precision, words, monkeypatch, capsys):
+    parsed(monkeypatch, "pong", "--precision", precision)
+    assert words in capsys.readouterr().out.splitlines()[0]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_help_explains_every_number_of_the_recipe(name, capsys):
     with pytest.raises(SystemExit) as caught:
-        cli.main(argv)
+        cli.main(["train", name, "--help"])
     assert caught.value.code == 0
     told = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for field in fields(Recipe):
@@ -189,8 +262,11 @@ def test_help_names_every_command(command, capsys):
         (["train", "cartpole", "--workers", "0"], "workers"),
         (["train", "cartpole", "--core", "gru"], "--core"),
         (["train", "cartpole", "--gama", "0.9"], "--gama"),
-        (["train", "tetris"], "cartpole, pendulum"),
-        (["train"], "cartpole, pendulum"),
+        (["train", "tetris"], ", ".join(RECIPES)),
+        (["train"], ", ".join(RECIPES)),
+        (["train", "pong", "--encoder", "resnet"], "--encoder"),
+        (["train", "pong", "--pixel-shift", "1"], "pixel_shift"),
+        (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
         (["tetris"], "train, evaluate, keep"),
         (["evaluate"], "required"),
         (["evaluate", "cartpole", "--episodes", "many"], "--episodes"),
@@ -199,7 +275,7 @@ def test_help_names_every_command(command, capsys):
 def test_a_wrong_option_is_named(argv, says, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(argv)
-    told = capsys.readouterr().err
+    told = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert caught.value.code == 2
     assert says in told
     assert "Traceback" not in told
@@ -215,6 +291,7 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "evaluate empty": "empty is no checkpoint: it has no recipe.json",
         "evaluate broken": "recipe.json is not valid JSON",
         "evaluate balancer --episodes 0": "episodes must be at least 1",
+        "evaluate balancer --protocol sticky": "CartPole-v1 knows the classic protocol only",
         "evaluate balancer --first-seed 1000000000": "seeds must be between 0 and 999999999",
         "train cartpole --resume nowhere": "nowhere is no checkpoint",
         "train cartpole --resume balancer": "balancer holds no run to resume",

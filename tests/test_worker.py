@@ -9,11 +9,13 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from a3c_core import worker
+from a3c_core.envs import make_envs, spaces_of
 from a3c_core.loss import a3c_loss
 from a3c_core.model import build_model
-from a3c_core.worker import Shared, clip, gradient_of, work
+from a3c_core.recipe import Recipe
+from a3c_core.worker import Activity, Shared, clip, device_of, encoder_dtype, flatten, gradient_of, work
 from tests import toy
-from training.run import _CONTEXT
+from training.run import _CONTEXT, train
 
 
 def shared_with_sgd(weights, **changes):
@@ -28,8 +30,7 @@ def shared_with_sgd(weights, **changes):
 def test_the_optimizer_receives_each_gradient_as_it_is(true):
     model = nn.Linear(1, 2, bias=False)
     shared = shared_with_sgd(torch.zeros(2))
-    weights = parameters_to_vector(model.parameters()).detach()
-    vector_to_parameters(weights, model.parameters())
+    weights = flatten(model)
     received = []
     for slope in true:
         shared.pull(weights)
@@ -81,7 +82,7 @@ def test_the_loop_reports_every_episode_and_ends_with_the_runs_steps():
     assert sum(len(report.returns) for report in reports) == 24  # 4 environments of 25 steps, 4 to an episode
     assert {report.rank for report in reports} == {0}
     assert [report.staleness for report in reports] == [0] * 5
-    assert all(math.isfinite(number) for report in reports for number in report[2:])
+    assert all(math.isfinite(number) for report in reports for number in report[2:-1])
 
 
 @pytest.mark.parametrize(
@@ -96,10 +97,10 @@ def test_only_longer_gradients_are_scaled_down(max_norm, expected):
 def test_pull_copies_the_weights_of_that_moment():
     shared = shared_with_sgd(torch.tensor([1.0, 2.0]))
     weights = torch.zeros(2)
-    assert shared.pull(weights) == 0
+    assert shared.pull([weights]) == 0
     shared.push(torch.tensor([1.0, 1.0]), rank=0, steps=1)
     assert weights.tolist() == [1.0, 2.0]
-    assert shared.pull(weights) == 1
+    assert shared.pull([weights]) == 1
     assert weights.tolist() == [0.0, 1.0]
 
 
@@ -146,7 +147,7 @@ def push_often(shared, rank):
     torch.set_num_threads(1)
     weights = torch.zeros(1000)
     for _ in range(200):
-        shared.pull(weights)
+        shared.pull([weights])
         shared.push(torch.ones(1000), rank=rank, steps=3)
 
 
@@ -166,3 +167,160 @@ def test_two_processes_push_without_losing_a_count(lock_free):
     if not lock_free:  # without the lock an update may be overwritten: that is Hogwild's bargain
         assert shared.optimizers[0].state[shared.theta]["step"].item() == 401
         assert shared.theta.unique().numel() == 1
+
+
+PONG = Recipe(
+    env="ALE/Pong-v5",
+    encoder="a3c",
+    pixel_shift=-87.0,
+    head_layers=(),
+    envs_per_worker=2,
+    n_steps=(5,),
+    steps=20,
+    workers=1,
+    precision="bfloat16",
+)
+
+
+def mixed():
+    """A small model whose first layer is bfloat16, with weights that have no exact bfloat16."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Linear(2, 1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.linspace(0.1, 0.9, parameter.numel()).view_as(parameter))
+    model[0].to(torch.bfloat16)
+    return model
+
+
+@pytest.mark.parametrize("make", [lambda: build_model(toy.recipe(core="lstm"), toy.spaces(box=True)), mixed])
+def test_flattening_keeps_the_weights_and_makes_them_views_in_the_order_of_the_shared_ones(make):
+    model, same = make(), make()
+    same.load_state_dict(model.state_dict())
+    vectors = flatten(model)
+    assert torch.equal(
+        torch.cat([vector.float() for vector in vectors]),
+        torch.cat([parameter.detach().flatten().float() for parameter in same.parameters()]),
+    )
+    for vector in vectors:
+        vector += 1.0
+    for parameter, before in zip(model.parameters(), same.parameters(), strict=True):
+        assert torch.equal(parameter, before + 1.0)
+
+
+def test_one_type_of_weights_is_one_vector_and_several_are_several():
+    assert [(len(vector), vector.dtype) for vector in flatten(nn.Linear(3, 4))] == [(16, torch.float32)]
+    assert [(len(vector), vector.dtype) for vector in flatten(mixed())] == [(16, torch.bfloat16), (13, torch.float32)]
+
+
+def test_pulled_weights_become_what_the_model_computes_with():
+    model = mixed()
+    theta = torch.linspace(-1.0, 1.0, 29)
+    shared_with_sgd(theta).pull(flatten(model))
+    weights = [parameter.detach().flatten() for parameter in model.parameters()]
+    assert torch.equal(torch.cat(weights[:2]), theta[:16].bfloat16())
+    assert torch.equal(torch.cat(weights[2:]), theta[16:])
+
+
+def test_weights_that_do_not_fill_the_model_are_refused():
+    with pytest.raises((RuntimeError, ValueError)):
+        shared_with_sgd(torch.zeros(30)).pull(flatten(mixed()))
+
+
+def test_the_gradient_of_mixed_types_is_one_float32_vector():
+    model, inputs = mixed(), torch.tensor([[0.5, -1.0, 2.0]])
+    gradient = gradient_of(model[1:](model[0](inputs.bfloat16()).float()).sum(), model)
+    exact = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Linear(2, 1))
+    exact.load_state_dict({name: tensor.float() for name, tensor in model.state_dict().items()})
+    assert (gradient.dtype, len(gradient)) == (torch.float32, 29)
+    torch.testing.assert_close(gradient, gradient_of(exact(inputs).sum(), exact), rtol=0.05, atol=0.01)
+
+
+@torch.no_grad()
+def test_a_dead_unit_is_told_from_a_live_one():
+    model = build_model(PONG, spaces_of(PONG))
+    first, _, second, _, _, last, _ = model.encoder
+    first.bias.fill_(100.0)
+    second.bias.fill_(1e4)
+    last.bias.fill_(1e6)
+    first.bias[3] = -1e3
+    second.bias[[0, 31]] = -1e6
+    last.bias[200] = -1e9
+    frames = torch.randint(256, (2, 3, 4, 84, 84), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    with Activity(model) as activity:
+        model(frames, torch.zeros(2, 3), ())
+    assert [np.flatnonzero(~units).tolist() for units in activity.active] == [[3], [0, 31], [200]]
+    assert [(len(units), units.dtype) for units in activity.active] == [(16, bool), (32, bool), (256, bool)]
+
+
+def test_a_unit_is_alive_if_any_input_and_any_place_activates_it():
+    seen = nn.Sequential(nn.ReLU())
+    dense, picture = torch.tensor([[-1.0, 2.0, 0.0], [-1.0, -2.0, 0.0]]), -torch.ones(2, 2, 3, 3)
+    picture[1, 0, 2, 1] = 0.5
+    for inputs, expected in ((dense, [False, True, False]), (picture, [True, False])):
+        with Activity(seen) as activity:
+            seen(inputs)
+        assert [units.tolist() for units in activity.active] == [expected]
+
+
+def test_activity_is_watched_only_while_it_is_open():
+    model = nn.Sequential(nn.ReLU())
+    with Activity(model) as activity:
+        model(torch.ones(1, 2))
+    model(torch.ones(1, 2))
+    assert len(activity.active) == 1
+
+
+def test_a_model_without_relus_has_no_activity():
+    model = build_model(toy.recipe(), toy.spaces(box=False))
+    with Activity(model) as activity:
+        model(torch.ones(1, 1, 2), torch.zeros(1, 1), ())
+    assert activity.active == []
+
+
+def test_networks_are_on_the_cpu_where_the_recipe_says_nothing():
+    assert device_of("cpu", 3) == torch.device("cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+@pytest.mark.parametrize("place", ["device", "shared_device"])
+def test_a_gpu_that_is_not_there_is_missed_in_words(place, tmp_path):
+    with pytest.raises(ValueError, match="no CUDA device here: train with --device cpu"):
+        next(train(toy.recipe(**{place: "cuda"}), tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("precision", "has_it", "expected"),
+    [
+        ("bfloat16", True, torch.bfloat16),
+        ("bfloat16", False, torch.float32),
+        ("float32", True, torch.float32),
+        ("float32", False, torch.float32),
+    ],
+)
+def test_bfloat16_is_used_where_the_recipe_asks_for_it_and_the_processor_has_it(
+    precision, has_it, expected, monkeypatch
+):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_it)
+    assert encoder_dtype(Recipe(precision=precision)) == expected
+
+
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_a_worker_learns_pong_in_whatever_numbers_the_processor_has(has_bfloat16, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
+    spaces, reports = spaces_of(PONG), []
+    start = parameters_to_vector(build_model(PONG, spaces).parameters()).detach()
+    shared = Shared(PONG, start, _CONTEXT)
+    work(0, PONG, spaces, shared, reports.append, make_envs)
+    assert shared.steps == 20
+    assert [(report.rank, report.returns, report.staleness) for report in reports] == [(0, [], 0)] * 2
+    for report in reports:
+        assert all(math.isfinite(number) for number in report[2:-1])
+        assert report.entropy == pytest.approx(math.log(6), abs=0.05)
+        assert report.gradient_norm > 0.0
+        assert [units.shape for units in report.active] == [(16,), (32,), (256,)]
+        assert all(units.mean() > 0.2 for units in report.active)
+    moved = shared.theta.detach() - start
+    assert moved.dtype == torch.float32
+    assert moved.isfinite().all()
+    assert moved.ne(0).float().mean() > 0.2

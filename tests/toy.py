@@ -112,6 +112,21 @@ class Count(Toy):
         return np.stack([self.episodes, self.steps], axis=1).astype(np.float32)
 
 
+class Lives(Count):
+    """A counting environment that begins with 3 lives and loses one at each second step, as `info["lives"]` tells."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+        obs, info = super().reset(seed=seed, options=options)
+        return obs, info | {"lives": self._lives()}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = super().step(actions)
+        return obs, reward, terminated, truncated, info | {"lives": self._lives()}
+
+    def _lives(self) -> np.ndarray:
+        return 3 - self.steps.astype(int) // 2
+
+
 class Broken(Cue):
     """An environment that raises after some steps."""
 

@@ -1,0 +1,255 @@
+"""An Atari game is a matter of its seed, alone or in a batch, and its pictures are of the same game."""
+
+import numpy as np
+import pytest
+
+from a3c_core import atari
+from a3c_core.atari import FRAMES_PER_STEP, ROMS, AtariGame, AtariGames, make_game
+
+BREAKOUT, INVADERS = "ALE/Breakout-v5", "ALE/SpaceInvaders-v5"
+ACTIONS = dict(zip(ROMS, (6, 4, 6), strict=True))
+STICKY = pytest.mark.parametrize("sticky", [0.0, 0.25], ids=["classic", "sticky"])
+
+
+def games(env, count, *, sticky=0.0, full_action_space=False, **picture):
+    return AtariGames(env, count, sticky=sticky, full_action_space=full_action_space, threads=1, **picture)
+
+
+def game(env, *, sticky=0.0, render_mode=None):
+    return AtariGame(env, sticky=sticky, full_action_space=False, render_mode=render_mode)
+
+
+def random_actions(env, steps, count=1):
+    """Actions [steps, B], a column of its own for each of `count` games."""
+    return np.random.default_rng(0).integers(ACTIONS[env], size=(steps, count))
+
+
+def told(env, seeds, actions, *, sticky=0.0):
+    """Observations, rewards, ends and frame numbers of a batch with these seeds and actions [T, B]."""
+    envs = games(env, len(seeds), sticky=sticky)
+    steps = [(envs.reset(seed=seeds)[0],)]
+    for action in actions:
+        obs, reward, terminated, truncated, info = envs.step(action)
+        steps.append((obs, reward, terminated, truncated, info["episode_frame_number"], info["lives"]))
+    envs.close()
+    return [np.stack(part) for part in ([step[0] for step in steps], *zip(*(s[1:] for s in steps[1:]), strict=True))]
+
+
+@pytest.mark.parametrize("env", ROMS)
+def test_an_observation_is_four_frames_of_84_by_84_bytes_newest_last(env):
+    envs = games(env, 2)
+    before, _ = envs.reset(seed=0)
+    assert (before.shape, before.dtype) == ((2, 4, 84, 84), np.uint8)
+    assert envs.single_observation_space.shape == (4, 84, 84)
+    after, *_ = envs.step(np.zeros(2, dtype=int))
+    assert (after.shape, after.dtype) == ((2, 4, 84, 84), np.uint8)
+    np.testing.assert_array_equal(after[:, :3], before[:, 1:])
+
+
+@pytest.mark.parametrize(("env", "actions"), [*ACTIONS.items()])
+def test_a_game_offers_the_actions_that_it_uses_or_the_whole_joystick(env, actions):
+    assert game(env).action_space.n == actions
+    assert games(env, 1, full_action_space=True).single_action_space.n == 18
+
+
+@pytest.mark.parametrize("env", ["ALE/Tetris-v5", "breakout", ""])
+def test_an_unknown_game_is_refused(env):
+    with pytest.raises(KeyError):
+        make_game(env, sticky=0.0, full_action_space=False, render_mode=None)
+
+
+@STICKY
+def test_a_game_is_a_matter_of_its_seed_not_of_its_place_in_a_batch(sticky):
+    actions = random_actions(INVADERS, 30)
+    together = told(INVADERS, [7, 8], np.repeat(actions, 2, axis=1), sticky=sticky)
+    alone = told(INVADERS, [8], actions, sticky=sticky)
+    for part, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(part[:, 1:], other)
+    observations, *_ = together
+    assert not np.array_equal(observations[:, 0], observations[:, 1])
+
+
+def test_one_seed_for_a_batch_is_the_first_of_consecutive_ones():
+    envs = games(BREAKOUT, 2)
+    np.testing.assert_array_equal(envs.reset(seed=5)[0], envs.reset(seed=[5, 6])[0])
+
+
+def test_sticky_actions_make_another_game_that_repeats_itself():
+    actions = np.tile([[2], [3]], (15, 1))
+    classic, sticky = (told(BREAKOUT, [3], actions, sticky=probability)[0] for probability in (0.0, 0.25))
+    again = told(BREAKOUT, [3], actions, sticky=0.25)[0]
+    np.testing.assert_array_equal(sticky, again)
+    assert not np.array_equal(sticky, classic)
+
+
+def test_an_earlier_observation_stays_as_it_was():
+    envs = games(BREAKOUT, 2)
+    kept = [envs.reset(seed=0)[0]]
+    copies = [kept[0].copy()]
+    for action in random_actions(BREAKOUT, 20, 2):
+        kept.append(envs.step(action)[0])
+        copies.append(kept[-1].copy())
+    np.testing.assert_array_equal(kept, copies)
+    assert len({obs.tobytes() for obs in copies}) > 10
+
+
+def test_rewards_are_the_games_own():
+    actions = random_actions(INVADERS, 150, 2)
+    rewards = told(INVADERS, [0, 1], actions)[1]
+    assert {5, 10} <= set(rewards.flatten().tolist()) <= {0, 5, 10, 15, 20, 25, 30}
+
+
+ONE_OF_EACH = pytest.mark.parametrize(("env", "sticky"), [(BREAKOUT, 0.25), (INVADERS, 0.0)])
+
+
+@ONE_OF_EACH
+def test_one_game_steps_as_a_batch_does_to_its_very_end(env, sticky):
+    envs, single = games(env, 1, sticky=sticky), game(env, sticky=sticky)
+    expected, expected_info = envs.reset(seed=11)
+    obs, info = single.reset(seed=11)
+    over, rewards = False, 0.0
+    for (action,) in random_actions(env, 1000):
+        np.testing.assert_array_equal(obs, expected[0])
+        assert info["lives"] == expected_info["lives"][0]
+        before = obs
+        expected, *outcome, expected_info = envs.step(np.array([action]))
+        obs, reward, terminated, truncated, info = single.step(action)
+        assert [reward, terminated, truncated] == [part[0] for part in outcome]
+        assert type(reward) is float
+        rewards += reward
+        over = terminated or truncated
+        if over:
+            break
+    assert over
+    assert terminated
+    assert rewards > 0.0
+    np.testing.assert_array_equal(obs, expected_info["final_obs"][0])
+    np.testing.assert_array_equal(obs[:3], before[1:])
+    assert not np.array_equal(obs, expected[0])
+
+
+def test_a_game_without_a_seed_differs_from_the_one_before_and_follows_from_the_first_seed():
+    def starts():
+        single = game(BREAKOUT)
+        return [single.reset(seed=1)[0], *(single.reset()[0] for _ in range(2))]
+
+    first = starts()
+    np.testing.assert_array_equal(first, starts())
+    assert len({obs.tobytes() for obs in first}) > 1
+
+
+def test_a_game_is_cut_short_after_its_frames(monkeypatch):
+    monkeypatch.setattr(atari, "MAX_FRAMES", 40)
+    single = game(BREAKOUT, render_mode="rgb_array_list")
+    single.reset(seed=2)
+    ends, pictures = [], len(single.render())
+    for _ in range(10):
+        *_, terminated, truncated, _ = single.step(0)
+        ends.append((terminated, truncated))
+        pictures += len(single.render())
+    assert ends == [(False, False)] * 9 + [(False, True)]
+    assert pictures == 21
+
+
+def test_half_an_hour_is_the_longest_game():
+    assert atari.MAX_FRAMES == 30 * 60 * atari.FRAMES_PER_SECOND
+
+
+def area(source, target):
+    """The matrix that scales `source` pixels down to `target`, each the mean of the area that it covers."""
+    edges = np.arange(target + 1) * source / target
+    pixels = np.arange(source)
+    covered = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    return covered.clip(min=0.0) * target / source
+
+
+def shrunk(grey):
+    return area(210, 84) @ grey @ area(160, 84).T
+
+
+@ONE_OF_EACH
+def test_the_last_picture_of_each_step_is_what_the_agent_sees_in_colour_and_full_size(env, sticky):
+    """A grey emulator of the full size tells which grey each colour is; the observation is that grey, scaled down."""
+    single = game(env, sticky=sticky, render_mode="rgb_array_list")
+    large = games(env, 1, sticky=sticky, img_height=210, img_width=160)
+    obs, _ = single.reset(seed=6)
+    grey, _ = large.reset(seed=6)
+    single.render()
+    grey_of = {}
+    for action in random_actions(env, 25):
+        obs, *_ = single.step(action[0])
+        grey, *_ = large.step(action)
+        picture = single.render()[-1].astype(int) @ [65536, 256, 1]
+        np.testing.assert_allclose(shrunk(grey[0, -1].astype(float)), obs[-1], atol=1.0)
+        for colour in np.unique(picture):
+            greys = set(np.unique(grey[0, -1][picture == colour]).tolist())
+            assert grey_of.setdefault(colour, greys) == greys
+            assert len(greys) == 1
+
+
+def played_to_the_end(render_mode):
+    """The pictures of the beginning of a random game of Breakout, and those of each step."""
+    single = game(BREAKOUT, render_mode=render_mode)
+    single.reset(seed=11)
+    pictures, over = [single.render()], False
+    for action in np.random.default_rng(0).integers(4, size=1000):
+        *_, terminated, truncated, _ = single.step(action)
+        pictures.append(single.render())
+        over = terminated or truncated
+        if over:
+            break
+    assert over
+    return pictures
+
+
+@pytest.fixture(scope="module")
+def lists():
+    """Lists of pictures, each of one step, of a whole game."""
+    return played_to_the_end("rgb_array_list")
+
+
+def test_a_list_has_two_pictures_for_each_step_and_the_last_is_not_of_the_next_game(lists):
+    first, *steps = lists
+    assert len(first) == 1
+    assert {len(step) for step in steps[:-1]} == {2}
+    assert len(steps[-1]) in (1, 2)
+    pictures = [*first, *(picture for step in steps for picture in step)]
+    assert {(picture.shape, picture.dtype.name) for picture in pictures} == {((210, 160, 3), "uint8")}
+    wall = np.s_[57:93, 8:152]
+    np.testing.assert_array_equal(pictures[-1][wall], pictures[-2][wall])
+    assert not np.array_equal(pictures[-1][wall], pictures[0][wall])
+
+
+def test_one_picture_for_each_step_is_the_last_of_the_list(lists):
+    singles = played_to_the_end("rgb_array")
+    assert len(lists) == len(singles)
+    np.testing.assert_array_equal([step[-1] for step in lists], singles)
+
+
+@pytest.mark.parametrize(("mode", "pictures_per_second"), [("rgb_array_list", 30), ("rgb_array", 15)])
+def test_pictures_are_shown_at_the_speed_of_the_game(mode, pictures_per_second):
+    single = game(BREAKOUT, render_mode=mode)
+    assert single.metadata["render_fps"] == pictures_per_second
+    assert single.metadata["pixel"] == (4, 7)
+    assert AtariGame.metadata["render_fps"] * FRAMES_PER_STEP == 60
+    single.reset(seed=0)
+    single.render()
+    single.step(0)
+    shown = single.render()
+    assert (len(shown) if mode == "rgb_array_list" else 1) == pictures_per_second * FRAMES_PER_STEP // 60
+
+
+def test_a_new_game_begins_with_a_picture_of_its_own():
+    single = game(BREAKOUT, render_mode="rgb_array_list")
+    single.reset(seed=0)
+    single.step(0)
+    single.reset(seed=1)
+    assert len(single.render()) == 1
+    assert single.render() == []
+
+
+def test_a_game_that_nobody_watches_has_no_pictures():
+    single = game(BREAKOUT)
+    single.reset(seed=0)
+    single.step(0)
+    assert single.render() is None
