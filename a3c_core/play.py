@@ -34,6 +34,11 @@ class Episode(NamedTuple):
         """The game's return: the undiscounted sum of its rewards."""
         return float(self.rewards.sum())
 
+    @property
+    def outcome(self) -> str:
+        """Seed and return in words, for a video's comment."""
+        return f"seed {self.seed}, return {self.total:g}"
+
 
 def play(
     agent: Agent,

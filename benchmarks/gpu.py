@@ -10,14 +10,12 @@ return of the last 100 training episodes is 20.
 import dataclasses
 import json
 import os
-import tempfile
 from pathlib import Path
 
 import torch
 import tyro
 
-from a3c_core.recipe import Recipe
-from training.log import Progress
+from benchmarks.speed import stretch_of
 from training.recipes import RECIPES
 from training.run import train
 
@@ -26,21 +24,6 @@ PLACEMENTS = {
     "networks on the GPU (A3G)": {"device": "cuda", "shared_device": "cpu"},
     "networks and shared weights on the GPU": {"device": "cuda", "shared_device": "cuda"},
 }
-
-
-def rate(recipe: Recipe, seconds: float) -> float:
-    """Steps per second after a warm-up of a third of `seconds`."""
-    with tempfile.TemporaryDirectory() as directory:
-        run = train(recipe, Path(directory) / "run")
-        moments: list[Progress] = []
-        for moment in run:
-            if moment.updates:
-                moments.append(moment)
-            if moments and moment.seconds - moments[0].seconds >= seconds:
-                break
-        run.close()
-    counted = [moment for moment in moments if moment.seconds - moments[0].seconds >= seconds / 3]
-    return (counted[-1].steps - counted[0].steps) / (counted[-1].seconds - counted[0].seconds)
 
 
 def main(
@@ -58,8 +41,8 @@ def main(
     rates: dict[str, float] = {}
     for name, placement in PLACEMENTS.items():
         if placement["device"] == "cpu" or torch.cuda.is_available():
-            endless = dataclasses.replace(recipe, **placement, steps=10**9)
-            rates[name] = rate(endless, seconds)
+            steps, took = stretch_of(dataclasses.replace(recipe, **placement), seconds)
+            rates[name] = steps / took
             print(f"{name}: {rates[name]:,.0f} steps/s with {workers} workers", flush=True)
     fastest = max(rates, key=rates.get)
     run = train(dataclasses.replace(recipe, **PLACEMENTS[fastest]), out)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import tyro
 
+from a3c_core.recipe import Recipe
 from benchmarks.results import machine, save
 
 WARM_UP = 5.0
@@ -36,26 +37,28 @@ class Trial(NamedTuple):
 
 
 def ours(encoder: str, workers: int) -> Callable[[float], tuple[int, float]]:
-    """Our engine; its checkpoints and logs are part of it."""
+    """Our engine with one of the published networks, as the peer has it."""
+    network = {"encoder": encoder, "layer_norm": False}
 
     def stretch(seconds: float) -> tuple[int, float]:
         from training.recipes import RECIPES
-        from training.run import train
 
-        network = {"encoder": encoder, "layer_norm": False}  # as published, and as the peer has it
-        recipe = dataclasses.replace(RECIPES["pong"], **network, workers=workers, steps=10**9)
-        with tempfile.TemporaryDirectory() as directory:
-            run = train(recipe, Path(directory) / "run")
-            moments = [next(moment for moment in run if moment.updates)]
-            for moment in run:
-                if moment.seconds - moments[0].seconds >= WARM_UP:
-                    moments.append(moment)
-                if moments[-1].seconds - moments[1 % len(moments)].seconds >= seconds:
-                    break
-            run.close()
-        return moments[-1].steps - moments[1].steps, moments[-1].seconds - moments[1].seconds
+        return stretch_of(dataclasses.replace(RECIPES["pong"], **network, workers=workers), seconds)
 
     return stretch
+
+
+def stretch_of(recipe: Recipe, seconds: float) -> tuple[int, float]:
+    """Steps of a training after its warm-up, and the seconds that they took; checkpoints and logs are part of it."""
+    from training.run import train
+
+    with tempfile.TemporaryDirectory() as directory:
+        run = train(dataclasses.replace(recipe, steps=10**9), Path(directory) / "run")
+        begun = next(moment for moment in run if moment.updates)
+        first = next(moment for moment in run if moment.seconds - begun.seconds >= WARM_UP)
+        last = next(moment for moment in run if moment.seconds - first.seconds >= seconds)
+        run.close()
+    return last.steps - first.steps, last.seconds - first.seconds
 
 
 def sb3(seconds: float) -> tuple[int, float]:

@@ -42,7 +42,7 @@ def record(agent: Agent, seed: int, video: Path, *, title: str, greedy: bool = T
     """Plays one game and writes it to `video`. Raises ValueError for a seed that is no scoring seed."""
     with GAMES_AT_ONCE:
         episode = play(agent, seed, greedy=greedy)
-        write_mp4(film(agent, episode), video, title=title, comment=f"seed {seed}, return {episode.total:g}")
+        write_mp4(film(agent, episode), video, title=title, comment=episode.outcome)
     return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values)
 
 

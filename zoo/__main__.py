@@ -68,8 +68,7 @@ def play_(
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
     agent = zoo.load(name, snapshot)
     episode = play(agent, seed, greedy=zoo.is_greedy(name, actions), protocol=protocol)
-    title, comment = f"A3C Arcade: {Path(name).name}", f"seed {seed}, return {episode.total:g}"
-    write_mp4(film(agent, episode), out, title=title, comment=comment)
+    write_mp4(film(agent, episode), out, title=f"A3C Arcade: {Path(name).name}", comment=episode.outcome)
     print(f"{out}: seed {seed}, {len(episode.actions)} steps, return {episode.total:g}")
 
 
