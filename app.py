@@ -7,13 +7,19 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # so is this, with its client
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # games are drawn into arrays here, never in a window
 
 
 def main() -> None:
     """Serves the app; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where."""
+    with suppress(ImportError):  # a ZeroGPU Space wants a function that could ask for a GPU; none of ours needs one
+        import spaces
+
+        spaces.GPU(lambda: None)
     import ui
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a polite kill tidies up, as Ctrl-C does

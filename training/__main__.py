@@ -1,7 +1,9 @@
-"""Train A3C agents, score them, and keep the good ones in the zoo."""
+"""Train A3C agents, score them, keep the good ones in the zoo and publish them."""
 
+import dataclasses
 import json
-import shlex
+import os
+import shutil
 import signal
 import sys
 from contextlib import closing
@@ -20,9 +22,12 @@ from a3c_core.play import Score, evaluate
 from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
 from training.keep import keep
-from training.recipes import RECIPES
+from training.publish import Publication, publish, stage
+from training.recipes import RECIPES, command_of
 from training.run import WorkerDied, train
 from training.vital_signs import VitalSigns
+from zoo import hub
+from zoo.entry import write_entry
 
 RUNS = Path("runs")
 
@@ -173,26 +178,59 @@ def keep_(
     print(f"{entry.name}: {entry.score.mean:.2f} ± {entry.score.std:.2f}, kept in {entry.directory}")
 
 
-def command_of(name: str, recipe: Recipe) -> str:
-    """The command that trains `recipe`: the shipped recipe of that name, or of its environment, and what differs."""
-    fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == recipe.env]
-    if not fitting:
-        raise ValueError(
-            f"no shipped recipe trains {recipe.env}: give the command that trained the agent with --command"
-        )
-    name = name if name in fitting else fitting[0]
-    shipped = RECIPES[name]
-    options = []
-    for field in recipe.__dataclass_fields__:
-        value = getattr(recipe, field)
-        if value != getattr(shipped, field):
-            flag = field.replace("_", "-")
-            if isinstance(value, bool):
-                options.append(f"--{flag}" if value else f"--no-{flag}")
+def publish_(
+    agent: Positional[str | None] = None,
+    /,
+    *,
+    namespace: str | None = None,
+    private: bool = False,
+    dry_run: bool = False,
+    all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
+    name: str | None = None,
+    summary: str | None = None,
+    actions: Literal["greedy", "sampled"] = "greedy",
+    episodes: int | None = None,
+) -> None:
+    """Play an agent's score again and publish it on the Hugging Face Hub, with card, video and snapshots.
+
+    Args:
+        agent: an agent of the zoo, or a directory that training wrote.
+        namespace: the user or organization to publish as; by default A3C_ZOO_NAMESPACE.
+        private: show it to nobody else.
+        dry_run: write the repository into runs/publish and upload nothing.
+        all_: publish every agent of the zoo, and a collection of them.
+        name: of an agent from a directory; by default that of its game's recipe. The repository is a3c-ENVIRONMENT,
+            with the name behind it where it is another.
+        summary: one line about an agent from a directory.
+        actions: play an agent from a directory with the likeliest actions or with drawn ones.
+        episodes: how many games to play; by default all that the record tells of, 100 for a directory.
+    """
+    if all_ == (agent is not None):
+        raise ValueError("name one agent or directory to publish, or --all")
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the video is drawn into arrays
+    namespace, known = hub.namespace_of(namespace), zoo.entries()
+    repos = []
+    for choice in known if all_ else [agent]:
+        with tqdm(unit=" games", disable=not sys.stderr.isatty()) as bar:
+            said = {"episodes": episodes, "progress": lambda finished, bar=bar: bar.update(finished - bar.n)}
+            if choice in known:
+                publication = Publication.of_entry(known[choice], **said)
             else:
-                values = value if isinstance(value, tuple) else (value,)
-                options += [f"--{flag}", *map(str, values)]
-    return shlex.join(["python", "-m", "training", "train", name, *options])
+                greedy = actions == "greedy"
+                publication = Publication.of_run(Path(choice), name, summary=summary, greedy=greedy, **said)
+        repos.append(hub.repository_of(publication.entry.name, publication.entry.recipe.env, namespace))
+        if dry_run:
+            folder = RUNS / "publish" / repos[-1].split("/")[1]
+            shutil.rmtree(folder, ignore_errors=True)
+            stage(publication, repos[-1], folder)
+            print(f"{folder} holds what {repos[-1]} would")
+        else:
+            published = publish(publication, repos[-1], private=private)
+            if choice in known:
+                write_entry(dataclasses.replace(known[choice], published=published))
+            print(f"{repos[-1]} is published, commit {published.revision}")
+    if all_ and not dry_run:
+        print(f"collection {hub.collect(namespace, 'A3C Arcade', repos)}")
 
 
 def recipes(argv: list[str]) -> dict[str, Recipe]:
@@ -219,7 +257,7 @@ def main(argv: list[str]) -> None:
         offered = tyro.extras.subcommand_type_from_defaults(recipes(argv), prefix_names=False)
         train_.__annotations__["recipe"] = Annotated[offered, tyro.conf.arg(name="")]
         tyro.extras.subcommand_cli_from_dict(
-            {"train": train_, "evaluate": evaluate_, "keep": keep_},
+            {"train": train_, "evaluate": evaluate_, "keep": keep_, "publish": publish_},
             prog="python -m training",
             description=__doc__,
             args=argv,

@@ -19,6 +19,47 @@ CHOOSING_SEED = 500_000_000
 best of several looks better than it is on the games that it was chosen by."""
 
 
+def describe(
+    run: Path,
+    name: str,
+    *,
+    summary: str | None,
+    command: str,
+    episodes: int,
+    greedy: bool = True,
+    progress: Callable[[int], None] = lambda finished: None,
+) -> ZooEntry:
+    """The record of the agent in `run`, with a fresh score by each protocol of its game.
+
+    Raises CheckpointError where the run is broken, ValueError for a name that can't be one.
+    """
+    if not re.fullmatch(NAME, name):
+        raise ValueError(f"the name {name!r} will not do: use small letters, digits, and - _ . between them")
+    agent = load_agent(run)
+    log = read_log(run)
+    if not log:
+        raise CheckpointError(
+            f"{run} has no {LOG}, which tells how it was trained: take a directory that training wrote."
+        )
+    protocols = ("classic", "sticky") if agent.recipe.env in ROMS else ("classic",)
+    scores = []
+    for protocol in protocols:
+        score = evaluate(agent, episodes, greedy=greedy, protocol=protocol, progress=progress)
+        scores.append(dataclasses.replace(score, returns=tuple(round(value, 3) for value in score.returns)))
+    return ZooEntry(
+        name=name,
+        summary=summary or f"{agent.recipe.env}, trained with A3C.",
+        recipe=agent.recipe,
+        command=command,
+        hours=round(log[-1].seconds / 3600, 5),
+        machine=f"{os.cpu_count()} cores ({platform.machine()})",
+        parameters=count_parameters(agent),
+        score=scores[0],
+        sticky_score=scores[1] if len(scores) > 1 else None,
+        sha256=hashes(run),
+    )
+
+
 def keep(
     run: Path,
     name: str,
@@ -34,40 +75,17 @@ def keep(
 
     Raises CheckpointError where the run is broken or, unless `force`, the agent now kept scores at least as well.
     """
-    if not re.fullmatch(NAME, name):
-        raise ValueError(f"the name {name!r} will not do: use small letters, digits, and - _ . between them")
-    agent = load_agent(run)
-    log = read_log(run)
-    if not log:
-        raise CheckpointError(
-            f"{run} has no {LOG}, which tells how it was trained: keep a directory that training wrote."
-        )
     before = entries().get(name)
     if before and not force:
-        new = evaluate(agent, episodes, greedy=greedy, first_seed=CHOOSING_SEED).mean
+        new = evaluate(load_agent(run), episodes, greedy=greedy, first_seed=CHOOSING_SEED).mean
         old = evaluate(load(name), episodes, greedy=before.score.greedy, first_seed=CHOOSING_SEED).mean
         if new <= old:
             raise CheckpointError(
                 f"{run} scores {new:.2f}, the {name} now in the zoo {old:.2f} in the same games: not kept. "
                 "Use --force to replace it all the same."
             )
-    protocols = ("classic", "sticky") if agent.recipe.env in ROMS else ("classic",)
-    scores = []
-    for protocol in protocols:
-        score = evaluate(agent, episodes, greedy=greedy, protocol=protocol, progress=progress)
-        scores.append(dataclasses.replace(score, returns=tuple(round(value, 3) for value in score.returns)))
-    entry = ZooEntry(
-        name=name,
-        summary=summary or (before.summary if before else f"{agent.recipe.env}, trained with A3C."),
-        recipe=agent.recipe,
-        command=command,
-        hours=round(log[-1].seconds / 3600, 5),
-        machine=f"{os.cpu_count()} cores ({platform.machine()})",
-        parameters=count_parameters(agent),
-        score=scores[0],
-        sticky_score=scores[1] if len(scores) > 1 else None,
-        sha256=hashes(run),
-    )
+    summary = summary or (before and before.summary)
+    entry = describe(run, name, summary=summary, command=command, episodes=episodes, greedy=greedy, progress=progress)
     shutil.rmtree(entry.directory / SNAPSHOTS, ignore_errors=True)
     for file in (*entry.sha256, LOG):
         (entry.directory / file).parent.mkdir(parents=True, exist_ok=True)

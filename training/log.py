@@ -1,8 +1,11 @@
 """What a run tells: Progress, one record per moment, kept as JSON lines and as TensorBoard events."""
 
 import json
+import shutil
+import tempfile
 import time
 from collections import deque
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -109,18 +112,32 @@ class Log:
         self._events = SummaryWriter(str(directory), flush_secs=10)
 
     def write(self, progress: Progress) -> None:
-        record = asdict(progress)
-        self._lines.write(json.dumps(record) + "\n")
-        for name, value in record.items():
-            if name == "active":
-                for layer, share in enumerate(value or (), start=1):
-                    self._events.add_scalar(f"active/layer{layer}", share, progress.steps)
-            elif name not in ("steps", "encoder") and value is not None:
-                self._events.add_scalar(f"train/{name}", value, progress.steps)
+        self._lines.write(json.dumps(asdict(progress)) + "\n")
+        add_scalars(self._events, progress)
 
     def close(self) -> None:
         self._lines.close()
         self._events.close()
+
+
+def add_scalars(events: SummaryWriter, progress: Progress, *, walltime: float | None = None) -> None:
+    """Writes a moment's numbers as TensorBoard has them."""
+    for name, value in asdict(progress).items():
+        if name == "active":
+            for layer, share in enumerate(value or (), start=1):
+                events.add_scalar(f"active/layer{layer}", share, progress.steps, walltime)
+        elif name not in ("steps", "encoder") and value is not None:
+            events.add_scalar(f"train/{name}", value, progress.steps, walltime)
+
+
+def write_events(directory: Path, moments: list[Progress]) -> None:
+    """Writes a past run's moments to a TensorBoard file that depends on them alone."""
+    with tempfile.TemporaryDirectory() as scratch:
+        with closing(SummaryWriter(scratch)) as events:
+            for moment in moments:
+                add_scalars(events, moment, walltime=moment.seconds)
+        (written,) = Path(scratch).iterdir()
+        shutil.copyfile(written, directory / "events.out.tfevents.0.training")
 
 
 def read_log(directory: Path) -> list[Progress]:

@@ -1,6 +1,20 @@
 """The recipes that made the zoo."""
 
+import shlex
+
 from a3c_core.recipe import Recipe
+
+ATARI = {
+    "envs_per_worker": 8,
+    "n_steps": (32,),
+    "encoder": "a3c",
+    "layer_norm": True,
+    "head_layers": (),
+    "reward_clip": 1.0,
+    "learning_rate": 1e-3,
+    "precision": "bfloat16",
+}
+"""What the recipes of Atari's games have in common."""
 
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
@@ -30,15 +44,42 @@ RECIPES: dict[str, Recipe] = {
     "pong": Recipe(
         env="ALE/Pong-v5",
         steps=2_500_000,
-        envs_per_worker=8,
-        n_steps=(32,),
-        encoder="a3c",
         pixel_shift=-87.0,
         pixel_scale=3 / 255,
-        layer_norm=True,
-        head_layers=(),
-        reward_clip=1.0,
-        learning_rate=1e-3,
-        precision="bfloat16",
+        **ATARI,
+    ),
+    "breakout": Recipe(
+        env="ALE/Breakout-v5",
+        steps=20_000_000,
+        life_loss_ends_return=True,
+        **ATARI,
+    ),
+    "space_invaders": Recipe(
+        env="ALE/SpaceInvaders-v5",
+        steps=20_000_000,
+        life_loss_ends_return=True,
+        **ATARI,
     ),
 }
+
+
+def command_of(name: str, recipe: Recipe) -> str:
+    """The command that trains `recipe`: the shipped recipe of that name, or of its environment, and what differs."""
+    fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == recipe.env]
+    if not fitting:
+        raise ValueError(
+            f"no shipped recipe trains {recipe.env}: give the command that trained the agent with --command"
+        )
+    name = name if name in fitting else fitting[0]
+    shipped = RECIPES[name]
+    options = []
+    for field in recipe.__dataclass_fields__:
+        value = getattr(recipe, field)
+        if value != getattr(shipped, field):
+            flag = field.replace("_", "-")
+            if isinstance(value, bool):
+                options.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                values = value if isinstance(value, tuple) else (value,)
+                options += [f"--{flag}", *map(str, values)]
+    return shlex.join(["python", "-m", "training", "train", name, *options])

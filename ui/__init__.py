@@ -1,9 +1,11 @@
 """The app: one file per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
 
+from contextlib import suppress
 from typing import Any
 
 import gradio as gr
 
+import zoo
 from training.run import warm_up as warm_up_workers
 from ui import retrain, watch
 from ui.runs import RUNS
@@ -50,6 +52,10 @@ def _leave(request: gr.Request) -> None:
 
 
 def warm_up() -> None:
-    """Does ahead of the first visitor what the first visitor would wait for."""
+    """Does ahead of the first visitor what the first visitor would wait for. Nobody waits for this."""
     warm_up_workers()
     watch.warm_up()
+    for entry in zoo.entries().values():
+        if not entry.directory.exists():  # it is on the Hub alone
+            with suppress(OSError, ValueError):
+                entry.open()

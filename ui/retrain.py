@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -19,12 +18,14 @@ from training.log import LOG, Progress
 from training.recipes import RECIPES
 from training.run import WorkerDied
 from training.run import train as train_recipe
+from ui import publishing
 from ui.episodes import record
 from ui.figures import Goal, curve, number
 from ui.games import game_of
 from ui.runs import AT_ONCE, IN_LINE, RUNS, LineFull, Run
 from ui.screen import PLAIN, Shot, screen, show
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Setting, choice, choices, recipe_of, refusal
+from ui.status import duration, status_of
 
 MOST_SECONDS = 300.0
 """A training ends after so long, however many steps it was given."""
@@ -67,6 +68,7 @@ def build() -> None:
                 stop_button = gr.Button("Stop", interactive=False, min_width=100)
             download = gr.DownloadButton("Download the checkpoint", visible=False, elem_classes="quiet")
             again = gr.Button("Another game", visible=False, elem_classes="quiet")
+            sharing = publishing.build() if publishing.OFFERED else None
             with gr.Accordion("More settings", open=False, elem_classes="more"):
                 numbers += [number_box(setting, first) for setting in SETTINGS[VISIBLE:]]
 
@@ -80,6 +82,8 @@ def build() -> None:
     training.then(ready, None, [train_button, stop_button], **unqueued)
     training.success(**compared, api_name="compare", concurrency_limit=8)
     again.click(**compared, api_visibility="private", concurrency_limit=8)
+    if sharing:
+        sharing.click(publishing.publish, run_id, status, show_progress="hidden", api_visibility="private")
     stop_button.click(stop, run_id, status, queue=False, show_progress="hidden", api_name="stop")
 
 
@@ -247,25 +251,3 @@ def goal_of(env: str) -> Goal | None:
     """What the zoo's agent scores in that environment."""
     scores = [entry.score.mean for entry in zoo.entries().values() if entry.recipe.env == env]
     return Goal(max(scores), f"the zoo's agent: {number(max(scores))}") if scores else None
-
-
-def status_of(sentence: str, progress: Progress | None = None, *, over: bool = False) -> str:
-    """The state of a run: a sentence and, once it has begun, its numbers."""
-    text = f'<p role="status">{escape(sentence)}</p>'
-    if progress is None:
-        return text
-    rate = progress.steps / max(progress.seconds, 1e-9) if over else progress.steps_per_second
-    left = "–" if progress.seconds_left is None else duration(progress.seconds_left)
-    numbers = {
-        "Steps": f"{progress.steps:,}",
-        "Steps a second": f"{rate:,.0f}",
-        "Mean return": "–" if progress.mean_return is None else number(progress.mean_return),
-        **({"Time": duration(progress.seconds)} if over else {"Time left": left}),
-    }
-    return text + "<dl>" + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in numbers.items()) + "</dl>"
-
-
-def duration(seconds: float) -> str:
-    """Seconds, or minutes and seconds."""
-    minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

@@ -4,6 +4,6 @@ import zoo
 agent = zoo.load("cartpole")
 """
 
-from zoo.entry import Actions, UnknownAgent, ZooEntry, entries, is_greedy, load
+from zoo.entry import Actions, UnknownAgent, ZooEntry, entries, fetched, find, is_greedy, load, repository
 
-__all__ = ["Actions", "UnknownAgent", "ZooEntry", "entries", "is_greedy", "load"]
+__all__ = ["Actions", "UnknownAgent", "ZooEntry", "entries", "fetched", "find", "is_greedy", "load", "repository"]

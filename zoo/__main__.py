@@ -1,29 +1,53 @@
-"""The zoo's command line: python -m zoo list | info NAME | play NAME."""
+"""The zoo's command line: list, info, play, verify, download, and deploy-space for the page."""
 
 import json
 import os
+import shutil
+import sys
+import tempfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
+from a3c_core.checkpoint import load_agent, replace
 from a3c_core.envs import Protocol
 from a3c_core.play import film, play
 from a3c_core.video import write_mp4
-from zoo.card import description, markdown_table, text_table
+from zoo.card import aligned, description, markdown_table, mean_and_spread, text_table
 from zoo.entry import unknown
+from zoo.verify import rescore
 
 
-def list_(*, as_json: Annotated[bool, tyro.conf.arg(name="json")] = False, markdown: bool = False) -> None:
+def list_(
+    *,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    markdown: bool = False,
+    on_hub: Annotated[bool, tyro.conf.arg(name="hub")] = False,
+    namespace: str | None = None,
+) -> None:
     """List the agents of the zoo with their scores.
 
     Args:
         as_json: print every record whole, as JSON.
         markdown: print the table of the README.
+        on_hub: list what a user has published on the Hugging Face Hub instead.
+        namespace: that user or organization; by default A3C_ZOO_NAMESPACE.
     """
+    if on_hub:
+        from zoo import hub
+
+        found = hub.listing(hub.namespace_of(namespace))
+        if as_json:
+            print(json.dumps([agent._asdict() for agent in found], indent=2))
+        else:
+            print(aligned([list(hub.Listed._fields), *(list(map(str, agent)) for agent in found)]))
+        return
     entries = zoo.entries()
     if as_json:
         print(json.dumps({name: asdict(entry) for name, entry in entries.items()}, indent=2))
@@ -72,9 +96,109 @@ def play_(
     print(f"{out}: seed {seed}, {len(episode.actions)} steps, return {episode.total:g}")
 
 
+def verify(
+    name: Positional[str | None] = None,
+    /,
+    *,
+    all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
+    episodes: int | None = None,
+) -> None:
+    """Check an agent's files against their hashes, and play the games of its score again.
+
+    Args:
+        name: an agent of the zoo, or a repository user/name on the Hugging Face Hub.
+        all_: check every agent of the zoo.
+        episodes: how many of the games to play; by default all.
+    """
+    for choice in chosen(name, all_):
+        agent, entry = zoo.load(choice), zoo.find(choice)
+        if entry is None:
+            raise ValueError(f"{choice} has no record to check: score it with python -m training evaluate {choice}")
+        with tqdm(unit=" games", disable=not sys.stderr.isatty()) as bar:
+            scores = rescore(agent, entry.scores, episodes=episodes, progress=lambda n, bar=bar: bar.update(n - bar.n))
+        for claim, score in zip(entry.scores, scores, strict=True):
+            print(f"{choice}: claimed {mean_and_spread(claim)}, scores {mean_and_spread(score)} ({score.conditions})")
+
+
+def download(
+    name: Positional[str | None] = None,
+    /,
+    *,
+    to: Path,
+    all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
+    namespace: str | None = None,
+    revision: str | None = None,
+    seconds: float = 300.0,
+) -> None:
+    """Fetch an agent from the Hugging Face Hub into a directory that zoo.load takes.
+
+    Args:
+        name: an agent of the zoo, or a repository user/name of anybody's.
+        to: where its directory is made.
+        all_: fetch every agent of the zoo.
+        namespace: whose copies of the zoo's agents; by default those that their records name, else A3C_ZOO_NAMESPACE.
+        revision: a commit, tag or branch; by default what the agent's record names, else the newest.
+        seconds: give up after so long.
+    """
+    from zoo import hub
+
+    for choice in chosen(name, all_):
+        repo = zoo.repository(choice, namespace)
+        if repo is None:
+            raise zoo.UnknownAgent(unknown(choice, zoo.entries()))
+        pinned = zoo.entries()[choice].published if choice in zoo.entries() else None
+        at = revision or (pinned.revision if pinned and pinned.repo == repo else None)
+        agent = hub.agent_files(repo, at, seconds=seconds)
+        directory = to / Path(choice).name
+        for file, path in agent.items():
+            replace(directory / file, partial(shutil.copyfile, path))
+        load_agent(directory)
+        print(f"{directory}: {len(agent)} files of {repo}")
+
+
+def deploy_space(
+    space: Positional[str], /, *, hardware: str | None = None, private: bool = False, dry_run: bool = False
+) -> None:
+    """Put the page on the web: create a Hugging Face Space and upload all that it needs.
+
+    Args:
+        space: user/name of the Space.
+        hardware: what it runs on, for instance cpu-basic, cpu-upgrade or zero-a10g; by default what your plan has.
+        private: show it to nobody else.
+        dry_run: write what would be uploaded into runs/space and upload nothing.
+    """
+    from zoo import hub
+    from zoo.space import stage
+
+    if hub.repository(space) != space:
+        raise ValueError(f"{space!r} cannot be a Space: name it user/name")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path("runs", "space") if dry_run else Path(scratch, "space")
+        shutil.rmtree(folder, ignore_errors=True)
+        stage(folder, zoo.entries())
+        if dry_run:
+            print(f"{folder} holds what {space} would")
+        else:
+            print(f"{hub.deploy_space(folder, space, hardware=hardware, private=private)} is being built")
+
+
+def chosen(name: str | None, all_: bool) -> list[str]:
+    """The agents that a command is about: the one named, or all of the zoo. Raises ValueError for neither or both."""
+    if all_ == (name is not None):
+        raise ValueError("name one agent, or --all")
+    return list(zoo.entries()) if name is None else [name]
+
+
 def main() -> None:
     """Parses the command line; known errors end in one sentence."""
-    commands = {"list": list_, "info": info, "play": play_}
+    commands = {
+        "list": list_,
+        "info": info,
+        "play": play_,
+        "verify": verify,
+        "download": download,
+        "deploy-space": deploy_space,
+    }
     try:
         tyro.extras.subcommand_cli_from_dict(
             commands, prog="python -m zoo", description=__doc__, config=(tyro.conf.FlagCreatePairsOff,)

@@ -1,6 +1,8 @@
-"""What is said of an agent, from its entry alone: table row and description serve README, command line and app."""
+"""What is said of an agent, from its entry alone: table row, description and model card serve all who tell of it."""
 
 from dataclasses import asdict
+
+import yaml
 
 from a3c_core.play import Score
 from zoo.entry import ZooEntry
@@ -53,7 +55,11 @@ def markdown_table(entries: dict[str, ZooEntry]) -> str:
 
 def text_table(entries: dict[str, ZooEntry]) -> str:
     """The zoo's table for a terminal."""
-    lines = [list(COLUMNS), *rows(entries)]
+    return aligned([list(COLUMNS), *rows(entries)])
+
+
+def aligned(lines: list[list[str]]) -> str:
+    """Rows of cells as text in columns."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
     return "\n".join("  ".join(line).rstrip() for line in padded)
@@ -73,3 +79,104 @@ def description(entry: ZooEntry) -> str:
             f"  recipe       {numbers}",
         ]
     )
+
+
+ALGORITHM, LIBRARY = "A3C", "a3c-arcade"
+
+
+def metadata(entry: ZooEntry) -> dict[str, object]:
+    """The front matter of a model card, as the Hub's other zoos of agents have it."""
+    env = entry.recipe.env
+    results = [
+        {
+            "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
+            "dataset": {"name": env, "type": env, "config": score.protocol},
+            "metrics": [
+                {
+                    "type": "mean_reward",
+                    "name": "mean_reward",
+                    "value": f"{score.mean:.2f} +/- {score.std:.2f}",
+                    "verified": False,
+                }
+            ],
+        }
+        for score in entry.scores
+    ]
+    return {
+        "library_name": LIBRARY,
+        "license": entry.licence.lower(),
+        "pipeline_tag": "reinforcement-learning",
+        "tags": [env, "deep-reinforcement-learning", "reinforcement-learning", "a3c", "gymnasium", LIBRARY],
+        "model-index": [{"name": ALGORITHM, "results": results}],
+    }
+
+
+CARD = """\
+# {title}
+
+{summary}
+
+| Conditions | Mean ± std | Median | Best | Standard error | Games |
+| --- | --- | --- | --- | --- | --- |
+{scores}
+
+Training never used these seeds. `results.json` holds the games that were played again before publishing.
+
+## Use it
+
+In a checkout of A3C Arcade, with its `requirements.txt` installed:
+
+```python
+import zoo
+
+agent = zoo.load("{repo}")
+env = agent.make_env()
+obs, info = env.reset(seed=0)
+action, memory = agent.act(obs)
+obs, reward, terminated, truncated, info = env.step(action)
+```
+
+```sh
+python -m zoo play {repo} --out episode.mp4    # one game as a video
+python -m zoo verify {repo}                    # its files' hashes, and the scores above played again
+```
+
+## How it was trained
+
+```sh
+{command}
+```
+
+{steps:,} steps of the agent in {duration} on {machine}, with the asynchronous advantage actor-critic of
+[Mnih et al. 2016](https://arxiv.org/abs/1602.01783). `recipe.json` holds every number of it, `log.jsonl` and the
+metrics tab what it went through.{snapshots}
+
+## Limits
+
+The agent was trained for one environment with one seed, and knows nothing else: another version of `{env}`, other
+preprocessing or other rules change its score. {parameters:,} weights as safetensors, no pickle; licence {licence}.
+"""
+
+
+def model_card(entry: ZooEntry, repo: str) -> str:
+    """The README.md of the agent's repository `repo` on the Hub: front matter and text."""
+    env, snapshots = entry.recipe.env, [str(s) for s in entry.snapshots if 0 < s < 100]
+    text = CARD.format(
+        title=f"A3C playing {env}",
+        summary=entry.summary,
+        scores="\n".join(
+            f"| {score.conditions} | {mean_and_spread(score)} | {points(score.median)} | {points(score.best)} "
+            f"| {score.standard_error:.2g} | {len(score.returns)} |"
+            for score in entry.scores
+        ),
+        repo=repo,
+        command=entry.command,
+        steps=entry.score.steps,
+        duration=duration(entry.hours),
+        machine=entry.machine,
+        snapshots=f" `snapshots/` holds the agent after {', '.join(snapshots)} % of its training." if snapshots else "",
+        env=env,
+        parameters=entry.parameters,
+        licence=entry.licence,
+    )
+    return f"---\n{yaml.safe_dump(metadata(entry), sort_keys=False, allow_unicode=True)}---\n\n{text}"

@@ -24,6 +24,18 @@ class UnknownAgent(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class Published:
+    """An agent's copy on the Hub, of which nothing can change."""
+
+    repo: str
+    """user/name."""
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    """The commit."""
+    sha256: dict[str, str]
+    """Hash of each file that was uploaded."""
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class ZooEntry:
     """One agent of the zoo."""
 
@@ -48,6 +60,8 @@ class ZooEntry:
     """By the protocol with sticky actions, for Atari."""
     sha256: dict[str, str]
     """Hash of each file of the checkpoint and of its snapshots, by its path in the directory."""
+    published: Published | None = None
+    """Where the Hub has it, if it has."""
 
     @property
     def directory(self) -> Path:
@@ -60,10 +74,16 @@ class ZooEntry:
         kept = {int(path.parts[1]) for path in map(PurePosixPath, self.sha256) if path.parts[0] == SNAPSHOTS}
         return sorted({0, 100} | kept)
 
-    def open(self, snapshot: int = 100) -> Agent:
-        """The agent after `snapshot` percent of its training.
+    @property
+    def scores(self) -> list[Score]:
+        """By each protocol that it was scored by."""
+        return [score for score in (self.score, self.sticky_score) if score]
 
-        Raises CheckpointError where its files are not those that the entry names, ValueError for another snapshot.
+    def open(self, snapshot: int = 100) -> Agent:
+        """The agent after `snapshot` percent of its training, from the files that ship with the zoo, else from the Hub.
+
+        Raises CheckpointError where its files are not those that the entry names, ValueError for another snapshot,
+        HubError where it has to be fetched and can't be.
         """
         if snapshot not in self.snapshots:
             raise ValueError(
@@ -71,13 +91,20 @@ class ZooEntry:
             )
         if snapshot == 0:
             return Agent.untrained(self.recipe)
-        place = Path() if snapshot == 100 else Path(SNAPSHOTS, str(snapshot))
-        for file in (MODEL, RECIPE):
-            path = self.directory / place / file
-            if hash_of(path) != self.sha256.get((place / file).as_posix()):
-                raise CheckpointError(f"{path} is not the file that {self.name}'s record names (its sha256 differs): "
-                                      "the copy is damaged. Get the zoo again.")  # fmt: skip
-        return load_agent(self.directory / place)
+        place = self.directory if snapshot == 100 else self.directory / SNAPSHOTS / str(snapshot)
+        if self.published and not self.directory.exists():
+            place = fetched(self.published.repo, self.published.revision, snapshot)
+        for file, name in zip(checkpoint_files(snapshot), (RECIPE, MODEL), strict=True):
+            if hash_of(place / name) != self.sha256.get(file):
+                raise CheckpointError(f"{place / name} is not the file that {self.name}'s record names (its sha256 "
+                                      "differs): the copy is damaged. Get the zoo again.")  # fmt: skip
+        return load_agent(place)
+
+
+def checkpoint_files(snapshot: int = 100) -> list[str]:
+    """The files of an agent, or of one of its snapshots, by their paths in its directory or repository."""
+    place = "" if snapshot == 100 else f"{SNAPSHOTS}/{snapshot}/"
+    return [f"{place}{RECIPE}", f"{place}{MODEL}"]
 
 
 def entries() -> dict[str, ZooEntry]:
@@ -98,29 +125,78 @@ def write_entry(entry: ZooEntry) -> Path:
     return path
 
 
-def load(name: str | Path, snapshot: int = 100) -> Agent:
-    """The agent of that name in the zoo, else the one in that checkpoint directory (`./cartpole` is a directory).
+def load(name: str | Path, snapshot: int = 100, *, revision: str | None = None, namespace: str | None = None) -> Agent:
+    """The agent of that name in the zoo, else in that checkpoint directory, else in that repository on the Hub.
 
-    With `snapshot`, the agent as it was after that percentage of its training. Raises UnknownAgent where there is
-    neither, CheckpointError where the checkpoint is broken, ValueError for a snapshot that was not kept.
+    Args:
+        name: an agent of the zoo, a directory (`./cartpole` is one) or anybody's `user/repository` of our format.
+        snapshot: take the agent as it was after that percentage of its training.
+        revision: take it from the Hub at that commit, tag or branch. A commit that was fetched once costs no request.
+        namespace: take the zoo's agent from that user's repository on the Hub.
+
+    Raises UnknownAgent where there is none, CheckpointError where the checkpoint is broken or not ours, ValueError for
+    a snapshot that was not kept, HubError where the Hub does not hand it out.
     """
     known = entries()
-    if str(name) in known:
+    if str(name) in known and not (revision or namespace):
         return known[str(name)].open(snapshot)
-    if Path(name).is_dir():
-        return load_agent(Path(name) if snapshot == 100 else Path(name, SNAPSHOTS, str(snapshot)))
-    raise UnknownAgent(unknown(str(name), known))
+    if Path(name).is_dir() and not revision:
+        place = Path(name) if snapshot in (0, 100) else Path(name, SNAPSHOTS, str(snapshot))
+    elif repo := repository(str(name), namespace):
+        place = fetched(repo, revision, snapshot or 100)
+    else:
+        raise UnknownAgent(unknown(str(name), known))
+    agent = load_agent(place)
+    return agent if snapshot else Agent.untrained(agent.recipe)
+
+
+def repository(name: str, namespace: str | None = None) -> str | None:
+    """The repository on the Hub that is meant by `name`: user/repository, or an agent of the zoo; None for neither."""
+    from zoo import hub
+
+    entry = entries().get(name)
+    if entry is None:
+        return hub.repository(name)
+    if entry.published and not namespace:
+        return entry.published.repo
+    return hub.repository_of(name, entry.recipe.env, hub.namespace_of(namespace))
+
+
+def fetched(repo: str, revision: str | None = None, snapshot: int = 100) -> Path:
+    """The directory in the Hub's cache that holds that checkpoint of a repository; raises as `load` does."""
+    from zoo import hub  # the zoo's own agents play where the Hub's client is not installed
+
+    return hub.fetch(repo, checkpoint_files(snapshot), revision)[checkpoint_files(snapshot)[0]].parent
+
+
+def find(name: str | Path) -> ZooEntry | None:
+    """The record of an agent of the zoo or of a repository on the Hub; None for a directory.
+
+    A stranger's record is what its author says. Raises as `load` does.
+    """
+    entry = entries().get(str(name))
+    if entry or Path(name).is_dir():
+        return entry
+    from zoo import hub
+
+    repo = hub.repository(str(name))
+    if repo is None:
+        raise UnknownAgent(unknown(str(name), entries()))
+    path = hub.fetch(repo, [hub.CONFIG])[hub.CONFIG]
+    return read_entry(path)
 
 
 Actions = Literal["recorded", "greedy", "sampled"]
-"""How an agent chooses: greedy takes the likeliest action, sampled draws from the policy, recorded does what its entry
-in the zoo says, greedy where it has none."""
+"""How an agent chooses: greedy takes the likeliest action, sampled draws from the policy, recorded does what its record
+says, greedy where it has none."""
 
 
 def is_greedy(name: str | Path, actions: Actions = "recorded") -> bool:
     """Whether that agent takes its likeliest actions."""
-    entry = entries().get(str(name))
-    return (entry is None or entry.score.greedy) if actions == "recorded" else actions == "greedy"
+    if actions != "recorded":
+        return actions == "greedy"
+    entry = find(name)
+    return entry is None or entry.score.greedy
 
 
 def unknown(name: str, known: dict[str, ZooEntry]) -> str:

@@ -1,0 +1,50 @@
+"""Publishing a visitor's own agent to the visitor's account, where the page is a Space that can sign visitors in."""
+
+import os
+from collections.abc import Iterator
+from html import escape
+
+import gradio as gr
+from huggingface_hub import constants
+
+from a3c_core.checkpoint import CheckpointError
+from training.publish import Publication
+from training.publish import publish as publish_agent
+from training.recipes import RECIPES
+from ui.runs import RUNS
+from ui.settings import TRAINABLE, refusal
+from ui.status import status_of
+from zoo import hub
+
+OFFERED = bool(os.environ.get("OAUTH_CLIENT_ID") or os.environ.get("A3C_OAUTH"))
+"""A Space with `hf_oauth` has a client id; A3C_OAUTH=1 offers Gradio's stand-in, for trying it elsewhere."""
+
+SUMMARY = "Trained in a browser, in the A3C Arcade."
+GAMES = 100
+
+
+def build() -> gr.Button:
+    """The button that signs in and the one that publishes, which is returned."""
+    gr.LoginButton("Sign in to publish your agent", size="md")
+    return gr.Button("Publish to my account", elem_classes="quiet", elem_id="publish")
+
+
+def publish(run_id: str | None, profile: gr.OAuthProfile | None, token: gr.OAuthToken | None) -> Iterator[str]:
+    """Scores the agent of a visitor's run and publishes it as the visitor; the token is used and forgotten."""
+    run = RUNS.get(run_id)
+    if run is None or not run.outcome:
+        raise refusal("Train an agent first: there is none to publish.")
+    if profile is None or token is None:
+        raise refusal("Sign in with Hugging Face first.")
+    name = next(name for name in TRAINABLE if RECIPES[name].env == run.recipe.env)
+    repo = hub.repository_of(name, run.recipe.env, profile.username)
+    try:
+        yield status_of(f"Playing {GAMES} games to score your agent.")
+        publication = Publication.of_run(run.checkpoint, name, summary=SUMMARY, episodes=GAMES)
+        yield status_of(f"Recording a game and uploading to {repo}.")
+        publish_agent(publication, repo, token=token.token)
+    except (CheckpointError, OSError) as error:
+        yield status_of(f"Not published: {error}")
+        return
+    address = escape(f"{constants.ENDPOINT}/{repo}", quote=True)
+    yield f'<p role="status">Published: <a href="{address}" target="_blank" rel="noopener">{escape(repo)}</a></p>'

@@ -1,0 +1,289 @@
+"""The only file that talks to the Hugging Face Hub: repositories' names, fetching, publishing, listing.
+
+Nothing here waits for ever: a call ends within its deadline, in what was asked for or in a HubError that says what to
+do. A repository is anybody's: only files of an agent are taken from it, of limited size, checked against their hash.
+"""
+
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import httpx2  # what huggingface_hub speaks HTTP with: its errors come through
+from huggingface_hub import HfApi, ModelCard, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+from a3c_core.checkpoint import MAX_JSON_BYTES, CheckpointError
+from zoo.entry import read_entry
+
+CONFIG = "config.json"
+"""The agent's record; the Hub counts its downloads as those of the agent."""
+TAG = "a3c-arcade"
+"""What all repositories of our format are tagged with."""
+
+FETCH_SECONDS, ANSWER_SECONDS, PUBLISH_SECONDS = 30.0, 10.0, 900.0
+"""Deadlines: for all files of an agent, for one answer where the cache can stand in, for an upload."""
+ATTEMPTS, PAUSE_SECONDS = 3, 2.0
+"""Uploads that a busy Hub refuses are tried so often, with a pause that doubles."""
+MOST_BYTES = {".safetensors": 64 * 2**20, ".json": MAX_JSON_BYTES}
+"""Kinds of files that are taken from a repository, and the largest of each that is believed to be an agent's."""
+
+REASONS = {
+    401: "the Hub does not accept the token: log in with `hf auth login`, or set HF_TOKEN",
+    402: "Hugging Face asks for a paid plan: Gradio Spaces need PRO, or ZeroGPU hardware (--hardware zero-a10g)",
+    403: "the token may not do that: take one that may write to this namespace",
+    404: "the Hub has no such repository, revision or file, or it is private: check the name, or log in with "
+    "`hf auth login`",
+    409: "the Hub has something of that name already: choose another name",
+    412: "somebody else changed the repository at the same time: run the command again",
+    429: "the Hub asks for a pause: run the command again in a few minutes",
+}
+"""What to say of each status that the Hub answers with."""
+REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
+COMMIT = re.compile(r"[0-9a-f]{40}")
+
+Result = TypeVar("Result")
+
+
+class HubError(OSError):
+    """The Hub did not do what it was asked for; the message says why and what to do."""
+
+
+class Listed(NamedTuple):
+    """One agent's repository in a listing."""
+
+    repo: str
+    env: str
+    score: str
+    downloads: int
+    revision: str
+
+
+def repository(text: str) -> str | None:
+    """The repository `user/name` that a visitor's text or address names; None where it can't be one."""
+    name = "/".join(urlsplit(text.strip()).path.strip("/").split("/")[:2])
+    return name if REPOSITORY.fullmatch(name) and ".." not in name else None
+
+
+def repository_of(name: str, env: str, namespace: str) -> str:
+    """Where the agent `name` is published: namespace/a3c-ENV, and a tag unless it is the environment's main agent."""
+    game = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub(r"-v\d+$", "", env.removeprefix("ALE/"))).lower()
+    mains = {game, game.replace("_", "")}
+    tag = next((name.removeprefix(main).strip("-_.") for main in mains if name.startswith(main)), name)
+    return f"{namespace}/a3c-{env.replace('/', '-')}{tag and '-'}{tag}"
+
+
+def namespace_of(given: str | None) -> str:
+    """The user or organization to look at: the one given, else A3C_ZOO_NAMESPACE, else the Space's author."""
+    found = given or os.environ.get("A3C_ZOO_NAMESPACE") or os.environ.get("SPACE_AUTHOR_NAME")
+    if not found:
+        raise HubError("whose agents? Give --namespace USER, or set A3C_ZOO_NAMESPACE.")
+    return found
+
+
+def fetch(
+    repo: str, files: Iterable[str], revision: str | None = None, *, seconds: float = FETCH_SECONDS
+) -> dict[str, Path]:
+    """The given files of a repository in the cache, by their names there; all from one commit.
+
+    A commit that is in the cache costs no request; of a branch or tag the cache's copy is used where the Hub is away.
+    Raises HubError; CheckpointError for a file that is none of ours, too large or not what its hash says.
+    """
+    files, ends = list(files), time.monotonic() + seconds
+    commit = revision or ""
+    if not COMMIT.fullmatch(commit):
+        revision = _resolve(repo, revision, min(ANSWER_SECONDS, seconds))
+        commit = revision.resolved
+    found = {file: try_to_load_from_cache(repo, file, revision=commit) for file in files}
+    if not all(isinstance(path, str) for path in found.values()):
+        _check_sizes(repo, commit, files, ends - time.monotonic())
+        for file in files:
+            download = partial(hf_hub_download, repo, file, revision=revision)
+            found[file] = _within(ends - time.monotonic(), f"get {file} of {repo}", download)
+    paths = {file: Path(path) for file, path in found.items()}
+    for path in paths.values():
+        _check_hash(path)
+    return paths
+
+
+def agent_files(repo: str, revision: str | None = None, *, seconds: float = FETCH_SECONDS) -> dict[str, Path]:
+    """All that makes the agent of a repository, in the cache: its checkpoint, its record and its snapshots.
+
+    Raises as `fetch`.
+    """
+    ends = time.monotonic() + seconds
+    record = fetch(repo, [CONFIG], revision, seconds=seconds)
+    files = [*read_entry(record[CONFIG]).sha256, CONFIG]
+    return fetch(repo, files, revision, seconds=ends - time.monotonic())
+
+
+def _resolve(repo: str, revision: str | None, seconds: float) -> str:
+    api = HfApi()
+    try:
+        return _within(seconds, f"find {repo}", lambda: api.resolve_revision(repo, revision=revision))
+    except HubError as error:
+        if not isinstance(error.__cause__, TimeoutError):
+            raise
+        with _reasons(f"find {repo}"):
+            return api.resolve_revision(repo, revision=revision, local_files_only=True)
+
+
+def _check_sizes(repo: str, commit: str, files: list[str], seconds: float) -> None:
+    """Raises before anything is downloaded that is missing, or too large to be part of an agent."""
+    info = _within(seconds, f"look at {repo}", lambda: HfApi().model_info(repo, revision=commit, files_metadata=True))
+    sizes = {file.rfilename: file.size for file in info.siblings or ()}
+    for file in files:
+        if file not in sizes:
+            raise CheckpointError(f"{repo} has no {file}: it holds no agent of A3C Arcade. Choose another repository.")
+        most = MOST_BYTES.get(Path(file).suffix, 0)
+        if (sizes[file] or 0) > most:
+            raise CheckpointError(
+                f"{file} of {repo} has {sizes[file]:,} bytes, more than an agent's {most:,}: it is not taken."
+            )
+
+
+def _check_hash(path: Path) -> None:
+    """The cache names what it holds by its hash, sha256 or git's: a file that differs is thrown away."""
+    blob = path.resolve()
+    data = blob.read_bytes()
+    expected = {64: lambda: hashlib.sha256(data), 40: lambda: hashlib.sha1(b"blob %d\0" % len(data) + data)}
+    if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob.name) and expected[len(blob.name)]().hexdigest() != blob.name:
+        path.unlink(missing_ok=True)
+        blob.unlink(missing_ok=True)
+        raise CheckpointError(f"{path.name} came damaged (its hash differs) and was thrown away: try again.")
+
+
+def publish(
+    folder: Path, repo: str, *, private: bool, message: str, token: str | None = None, seconds: float = PUBLISH_SECONDS
+) -> str:
+    """Makes `repo` hold exactly the files of `folder`, in one commit, and tags it; returns the commit's 40-hex name.
+
+    What an interrupted call left behind is completed by the next. Raises HubError.
+    """
+    api, ends = HfApi(token=token), time.monotonic() + seconds
+
+    def ask(what: str, call: Callable[[], Result]) -> Result:
+        return _patiently(ends, f"{what} {repo}", call)
+
+    ask("create", lambda: api.create_repo(repo, private=private, exist_ok=True))
+    ask("upload to", lambda: api.upload_folder(
+        repo_id=repo, folder_path=folder, commit_message=message, delete_patterns=["*"]))  # fmt: skip
+    commit = ask("look at", lambda: api.model_info(repo)).sha
+    tags = ask("read the tags of", lambda: api.list_repo_refs(repo)).tags
+    if commit not in {tag.target_commit for tag in tags}:
+        versions = [int(tag.name[1:]) for tag in tags if re.fullmatch(r"v\d{1,6}", tag.name)]
+        name = f"v{max(versions, default=0) + 1}"
+        ask("tag", lambda: api.create_tag(repo, tag=name, revision=commit, exist_ok=True))
+    return commit
+
+
+def collect(namespace: str, title: str, repos: Iterable[str]) -> str:
+    """Puts repositories into a collection of that title; returns its address' last part. Raises HubError."""
+    api, ends = HfApi(), time.monotonic() + PUBLISH_SECONDS
+    what = f"fill the collection {title!r}"
+    slug = _patiently(ends, what, lambda: api.create_collection(title, namespace=namespace, exists_ok=True)).slug
+    for repo in repos:
+        _patiently(ends, what, lambda r=repo: api.add_collection_item(slug, r, "model", exists_ok=True))
+    return slug
+
+
+def deploy_space(folder: Path, space: str, *, hardware: str | None, private: bool) -> str:
+    """Makes `space` a Gradio Space that holds exactly the files of `folder`; returns its address. Raises HubError."""
+    api, ends = HfApi(), time.monotonic() + PUBLISH_SECONDS
+    url = _patiently(
+        ends,
+        f"create the Space {space}",
+        lambda: api.create_repo(
+            space, repo_type="space", space_sdk="gradio", space_hardware=hardware, private=private, exist_ok=True
+        ),
+    )
+    _patiently(ends, f"upload to the Space {space}", lambda: api.upload_folder(
+        repo_id=space, repo_type="space", folder_path=folder, commit_message="Deploy A3C Arcade",
+        delete_patterns=["*"]))  # fmt: skip
+    return str(url)
+
+
+def listing(namespace: str, *, seconds: float = FETCH_SECONDS) -> list[Listed]:
+    """The agents of our format that `namespace` has published, by name. Raises HubError."""
+    models = _within(
+        seconds,
+        f"list the agents of {namespace}",
+        lambda: list(HfApi().list_models(author=namespace, filter=TAG, cardData=True, full=True)),
+    )
+    return sorted(_listed(model.id, model.card_data, model.downloads, model.sha) for model in models)
+
+
+def _listed(repo: str, card: ModelCard | None, downloads: int | None, revision: str | None) -> Listed:
+    results = (card and card.eval_results) or []
+    env, score = (results[0].dataset_name, results[0].metric_value) if results else ("", "")
+    return Listed(printable(repo), printable(env), printable(score), downloads or 0, revision or "")
+
+
+def printable(text: object) -> str:
+    """A stranger's words for a terminal: nothing that moves its cursor or changes its colours."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(text))[:200]
+
+
+def _patiently(ends: float, what: str, call: Callable[[], Result]) -> Result:
+    """`_within` the time that is left, again where the Hub was busy; every such call may be made twice."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return _within(ends - time.monotonic(), what, call)
+        except HubError as error:
+            status = getattr(getattr(error.__cause__, "response", None), "status_code", None)
+            passing = status is None or status >= 500 or status == 429
+            if not passing or attempt == ATTEMPTS - 1 or isinstance(error.__cause__, TimeoutError):
+                raise
+            time.sleep(min(PAUSE_SECONDS * 2**attempt, max(0.0, ends - time.monotonic())))
+    raise AssertionError
+
+
+def _within(seconds: float, what: str, call: Callable[[], Result]) -> Result:
+    """What `call` returns, if it does so within `seconds`; it goes on unheard where it takes longer."""
+    outcome: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(call())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(max(0.0, seconds))
+    with _reasons(what):
+        if errors:
+            raise errors[0]
+        if not outcome:
+            raise TimeoutError
+    return outcome[0]
+
+
+@contextmanager
+def _reasons(what: str) -> Iterator[None]:
+    """Turns what the Hub's client raises into a HubError that says what to do."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, httpx2.HTTPError) as error:
+        raise HubError(f"cannot {what}: {reason(error)}.") from error
+
+
+def reason(error: BaseException) -> str:
+    """Why the Hub did not do what it was asked for, and what to do, without a full stop."""
+    if isinstance(error, RepositoryNotFoundError):
+        return REASONS[404]
+    if isinstance(error, HfHubHTTPError) and error.response is not None:
+        status = error.response.status_code
+        return REASONS.get(status, f"the Hub has trouble (status {status}): try again in a few minutes")
+    if isinstance(error, TimeoutError):
+        return "the Hub did not answer in time: check the network, or try again later"
+    full = isinstance(error, OSError) and error.errno == 28
+    return "the disk is full" if full else "the Hub cannot be reached: check the network, or try again later"
