@@ -131,7 +131,7 @@ def add_scalars(events: SummaryWriter, progress: Progress, *, walltime: float | 
 
 
 def write_events(directory: Path, moments: list[Progress]) -> None:
-    """Writes a past run's moments to a TensorBoard file that depends on them alone."""
+    """Writes the moments of a past run to a TensorBoard file, at seconds since its start."""
     with tempfile.TemporaryDirectory() as scratch:
         with closing(SummaryWriter(scratch)) as events:
             for moment in moments:

@@ -4,6 +4,7 @@ Nothing here waits for ever: a call ends within its deadline, in what was asked 
 do. A repository is anybody's: only files of an agent are taken from it, of limited size, checked against their hash.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -16,9 +17,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-import httpx2  # what huggingface_hub speaks HTTP with: its errors come through
-from huggingface_hub import HfApi, ModelCard, hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub import HfApi, ModelCardData, ResolvedRevision, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionResolutionError
 
 from a3c_core.checkpoint import MAX_JSON_BYTES, CheckpointError
 from zoo.entry import read_entry
@@ -46,6 +46,8 @@ REASONS = {
     429: "the Hub asks for a pause: run the command again in a few minutes",
 }
 """What to say of each status that the Hub answers with."""
+BUSY = (None, 429, 500, 502, 503, 504)
+"""Statuses that pass, None for no answer at all."""
 REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -99,14 +101,14 @@ def fetch(
     files, ends = list(files), time.monotonic() + seconds
     commit = revision or ""
     if not COMMIT.fullmatch(commit):
-        revision = _resolve(repo, revision, min(ANSWER_SECONDS, seconds))
+        revision = _resolve(repo, revision, ends)
         commit = revision.resolved
     found = {file: try_to_load_from_cache(repo, file, revision=commit) for file in files}
     if not all(isinstance(path, str) for path in found.values()):
-        _check_sizes(repo, commit, files, ends - time.monotonic())
+        _check_sizes(repo, commit, files, ends)
         for file in files:
             download = partial(hf_hub_download, repo, file, revision=revision)
-            found[file] = _within(ends - time.monotonic(), f"get {file} of {repo}", download)
+            found[file] = _patiently(ends, f"get {file} of {repo}", download, seconds=seconds)
     paths = {file: Path(path) for file, path in found.items()}
     for path in paths.values():
         _check_hash(path)
@@ -124,20 +126,23 @@ def agent_files(repo: str, revision: str | None = None, *, seconds: float = FETC
     return fetch(repo, files, revision, seconds=ends - time.monotonic())
 
 
-def _resolve(repo: str, revision: str | None, seconds: float) -> str:
-    api = HfApi()
+def _resolve(repo: str, revision: str | None, ends: float) -> ResolvedRevision:
+    """The commit that a branch or tag names now, or that it named when the Hub last told."""
+    resolve = partial(HfApi().resolve_revision, repo, revision=revision)
     try:
-        return _within(seconds, f"find {repo}", lambda: api.resolve_revision(repo, revision=revision))
+        return _patiently(ends, f"find {repo}", resolve, seconds=ANSWER_SECONDS)
     except HubError as error:
-        if not isinstance(error.__cause__, TimeoutError):
+        if _status(error) not in BUSY:
             raise
-        with _reasons(f"find {repo}"):
-            return api.resolve_revision(repo, revision=revision, local_files_only=True)
+        try:
+            return resolve(local_files_only=True)
+        except RevisionResolutionError:
+            raise error from error.__cause__
 
 
-def _check_sizes(repo: str, commit: str, files: list[str], seconds: float) -> None:
+def _check_sizes(repo: str, commit: str, files: list[str], ends: float) -> None:
     """Raises before anything is downloaded that is missing, or too large to be part of an agent."""
-    info = _within(seconds, f"look at {repo}", lambda: HfApi().model_info(repo, revision=commit, files_metadata=True))
+    info = _patiently(ends, f"look at {repo}", lambda: HfApi().model_info(repo, revision=commit, files_metadata=True))
     sizes = {file.rfilename: file.size for file in info.siblings or ()}
     for file in files:
         if file not in sizes:
@@ -169,12 +174,12 @@ def publish(
     """
     api, ends = HfApi(token=token), time.monotonic() + seconds
 
-    def ask(what: str, call: Callable[[], Result]) -> Result:
-        return _patiently(ends, f"{what} {repo}", call)
+    def ask(what: str, call: Callable[[], Result], seconds: float = FETCH_SECONDS) -> Result:
+        return _patiently(ends, f"{what} {repo}", call, seconds=seconds)
 
     ask("create", lambda: api.create_repo(repo, private=private, exist_ok=True))
-    ask("upload to", lambda: api.upload_folder(
-        repo_id=repo, folder_path=folder, commit_message=message, delete_patterns=["*"]))  # fmt: skip
+    upload = partial(api.upload_folder, repo_id=repo, folder_path=folder, commit_message=message, delete_patterns=["*"])
+    ask("upload to", upload, PUBLISH_SECONDS)
     commit = ask("look at", lambda: api.model_info(repo)).sha
     tags = ask("read the tags of", lambda: api.list_repo_refs(repo)).tags
     if commit not in {tag.target_commit for tag in tags}:
@@ -204,9 +209,15 @@ def deploy_space(folder: Path, space: str, *, hardware: str | None, private: boo
             space, repo_type="space", space_sdk="gradio", space_hardware=hardware, private=private, exist_ok=True
         ),
     )
-    _patiently(ends, f"upload to the Space {space}", lambda: api.upload_folder(
-        repo_id=space, repo_type="space", folder_path=folder, commit_message="Deploy A3C Arcade",
-        delete_patterns=["*"]))  # fmt: skip
+    upload = partial(
+        api.upload_folder,
+        repo_id=space,
+        repo_type="space",
+        folder_path=folder,
+        commit_message="Deploy A3C Arcade",
+        delete_patterns=["*"],
+    )
+    _patiently(ends, f"upload to the Space {space}", upload, seconds=PUBLISH_SECONDS)
     return str(url)
 
 
@@ -220,7 +231,7 @@ def listing(namespace: str, *, seconds: float = FETCH_SECONDS) -> list[Listed]:
     return sorted(_listed(model.id, model.card_data, model.downloads, model.sha) for model in models)
 
 
-def _listed(repo: str, card: ModelCard | None, downloads: int | None, revision: str | None) -> Listed:
+def _listed(repo: str, card: ModelCardData | None, downloads: int | None, revision: str | None) -> Listed:
     results = (card and card.eval_results) or []
     env, score = (results[0].dataset_name, results[0].metric_value) if results else ("", "")
     return Listed(printable(repo), printable(env), printable(score), downloads or 0, revision or "")
@@ -231,17 +242,17 @@ def printable(text: object) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in str(text))[:200]
 
 
-def _patiently(ends: float, what: str, call: Callable[[], Result]) -> Result:
-    """`_within` the time that is left, again where the Hub was busy; every such call may be made twice."""
+def _patiently(ends: float, what: str, call: Callable[[], Result], *, seconds: float = FETCH_SECONDS) -> Result:
+    """`_within` so many seconds and before `ends`; again where the Hub was busy. `call` may be made twice."""
     for attempt in range(ATTEMPTS):
         try:
-            return _within(ends - time.monotonic(), what, call)
+            return _within(min(seconds, ends - time.monotonic()), what, call)
         except HubError as error:
-            status = getattr(getattr(error.__cause__, "response", None), "status_code", None)
-            passing = status is None or status >= 500 or status == 429
-            if not passing or attempt == ATTEMPTS - 1 or isinstance(error.__cause__, TimeoutError):
+            pause = PAUSE_SECONDS * 2**attempt
+            last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= ends
+            if last or isinstance(error.__cause__, TimeoutError) or _status(error) not in BUSY:
                 raise
-            time.sleep(min(PAUSE_SECONDS * 2**attempt, max(0.0, ends - time.monotonic())))
+            time.sleep(pause)
     raise AssertionError
 
 
@@ -269,21 +280,30 @@ def _within(seconds: float, what: str, call: Callable[[], Result]) -> Result:
 
 @contextmanager
 def _reasons(what: str) -> Iterator[None]:
-    """Turns what the Hub's client raises into a HubError that says what to do."""
+    """Turns what the Hub's client raises, which has no common base, into a HubError that says what to do."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError, httpx2.HTTPError) as error:
+    except Exception as error:
         raise HubError(f"cannot {what}: {reason(error)}.") from error
+
+
+def _status(error: BaseException | None) -> int | None:
+    """What the Hub answered with, which the client's errors may hide behind others; None where it did not answer."""
+    while error is not None:
+        if isinstance(error, RepositoryNotFoundError):
+            return 404
+        if isinstance(error, HfHubHTTPError) and error.response is not None:
+            return error.response.status_code
+        error = error.__cause__
+    return None
 
 
 def reason(error: BaseException) -> str:
     """Why the Hub did not do what it was asked for, and what to do, without a full stop."""
-    if isinstance(error, RepositoryNotFoundError):
-        return REASONS[404]
-    if isinstance(error, HfHubHTTPError) and error.response is not None:
-        status = error.response.status_code
+    if status := _status(error):
         return REASONS.get(status, f"the Hub has trouble (status {status}): try again in a few minutes")
     if isinstance(error, TimeoutError):
         return "the Hub did not answer in time: check the network, or try again later"
-    full = isinstance(error, OSError) and error.errno == 28
-    return "the disk is full" if full else "the Hub cannot be reached: check the network, or try again later"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "the disk is full: free some space"
+    return "the Hub cannot be reached: check the network, or try again later"
