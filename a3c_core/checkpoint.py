@@ -25,13 +25,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from a3c_core.agent import Agent
-from a3c_core.envs import UnknownEnv
 from a3c_core.recipe import Recipe
 
 SCHEMA_VERSION = 1
 MODEL, RECIPE, RESUME = "model.safetensors", "recipe.json", "resume.safetensors"
 SNAPSHOTS = "snapshots"
 MAX_JSON_BYTES = 8 * 2**20
+LARGEST_WEIGHT = 1e3
+"""No agent has larger ones; a sum of larger ones could overflow, and then there is no action to choose."""
 
 Record = TypeVar("Record")
 
@@ -61,7 +62,7 @@ def load_agent(directory: Path) -> Agent:
     """The agent that `directory` holds.
 
     Raises CheckpointError for a missing, broken or foreign file and for weights that are not the recipe's:
-    a missing, extra or wrongly shaped tensor, a value that is not a number.
+    a missing, extra or wrongly shaped tensor, a value that is not a number or larger than any agent's.
     """
     path = directory / RECIPE
     if not path.is_file():
@@ -74,7 +75,7 @@ def load_agent(directory: Path) -> Agent:
     recipe = parse(Recipe, made.recipe, path)
     try:
         agent = Agent.untrained(recipe)._replace(steps=made.steps)
-    except UnknownEnv as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from None
     load_weights(agent, directory / MODEL)
     return agent
@@ -87,6 +88,8 @@ def load_weights(agent: Agent, path: Path) -> None:
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise CheckpointError(f"{path}: tensor {name} holds values that are not numbers. Take another checkpoint.")
+        if tensor.abs().max() > LARGEST_WEIGHT:
+            raise CheckpointError(f"{path}: tensor {name} holds values beyond any agent's. Take another checkpoint.")
     agent.model.load_state_dict(tensors)
     agent.model.eval()
 
@@ -120,7 +123,12 @@ def parse(kind: type[Record], value: object, path: Path) -> Record:
         return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in error.errors())
-        raise CheckpointError(f"{path} is not what it should be: {wrong}. {_OTHER_VERSION}") from None
+        raise CheckpointError(f"{path} is not what it should be: {printable(wrong)}. {_OTHER_VERSION}") from None
+
+
+def printable(text: object, most: int = 1000) -> str:
+    """A stranger's words, cut to so many letters, without those that move a terminal's cursor or change its colours."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:most])
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
@@ -148,7 +156,9 @@ def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
             names = set(file.keys())
             for what, wrong in (("lacks", expected.keys() - names), ("has an unknown", names - expected.keys())):
                 if wrong:
-                    raise CheckpointError(f"{path} {what} tensor {', '.join(sorted(wrong))}. {_NOT_ITS_RECIPE}")
+                    raise CheckpointError(
+                        f"{path} {what} tensor {printable(', '.join(sorted(wrong)))}. {_NOT_ITS_RECIPE}"
+                    )
             for name, tensor in expected.items():
                 shape = tuple(file.get_slice(name).get_shape())
                 if shape != tuple(tensor.shape):
@@ -157,7 +167,7 @@ def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
                     )
             tensors = {name: file.get_tensor(name) for name in expected}
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot read {path} ({error}). Download or copy it again.") from None
+        raise CheckpointError(f"cannot read {path} ({printable(error)}). Download or copy it again.") from None
     for name, tensor in tensors.items():
         if tensor.dtype == torch.bfloat16:
             tensor = tensors[name] = tensor.float()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -40,6 +41,47 @@ class Episode(NamedTuple):
         return f"seed {self.seed}, return {self.total:g}"
 
 
+class Moment(NamedTuple):
+    """One step of a game under way."""
+
+    action: np.ndarray
+    """A number, or float32 [dimensions]."""
+    policy: np.ndarray
+    """[actions] probabilities, or [2 * dimensions] means and standard deviations."""
+    value: float
+    """As `Episode.values`."""
+    reward: float
+    """The environment's own."""
+    pictures: list[np.ndarray]
+    """What was shown since the step before, each uint8 [height, width, 3]; the first step's begin with the start."""
+    over: bool
+    """Whether the game ends with this step."""
+
+
+def moments(
+    agent: Agent, seed: int, *, greedy: bool = True, protocol: Protocol = "classic", watched: bool = False
+) -> Iterator[Moment]:
+    """Plays one game step by step; it depends on the agent, the seed, `greedy` and the protocol alone.
+
+    Only where it is `watched` are there pictures. Raises ValueError for a seed that is no scoring seed.
+    """
+    check_seeds([seed])
+    generator = torch.Generator().manual_seed(seed)
+    with closing(agent.make_env("rgb_array_list" if watched else None, protocol=protocol)) as env:
+        obs, _ = env.reset(seed=seed)
+        memory, over = None, False
+        while not over:
+            with one_thread():
+                policy, value, memory = agent.think(np.asarray(obs)[None], memory)
+                action = policy.act(greedy=greedy, generator=generator)[0, 0].numpy()
+            obs, reward, terminated, truncated, _ = env.step(action)
+            over = terminated or truncated
+            pictures = list(env.render()) if watched else []
+            described = policy.describe()[0, 0].numpy()
+            expected = environment_value(float(value[0]), agent.recipe)
+            yield Moment(action, described, expected, float(reward), pictures, over)
+
+
 def play(
     agent: Agent,
     seed: int,
@@ -49,25 +91,17 @@ def play(
     max_steps: int = 100_000,
     progress: Callable[[int], None] = lambda steps: None,
 ) -> Episode:
-    """Plays one game, which depends on the agent, the seed, `greedy` and the protocol alone.
+    """Plays one game, as `moments` does, for `max_steps` at most.
 
     `progress` is called with the number of steps after each step. Raises ValueError for a seed that is no scoring seed.
     """
-    check_seeds([seed])
-    generator = torch.Generator().manual_seed(seed)
-    with one_thread(), closing(agent.make_env(protocol=protocol)) as env:
-        actions, policies, values, rewards = [], [], [], []
-        obs, _ = env.reset(seed=seed)
-        memory, over = None, False
-        while not over and len(actions) < max_steps:
-            policy, value, memory = agent.think(np.asarray(obs)[None], memory)
-            action = policy.act(greedy=greedy, generator=generator)[0, 0].numpy()
-            obs, reward, terminated, truncated, _ = env.step(action)
-            over = terminated or truncated
-            actions.append(action)
-            policies.append(policy.describe()[0, 0].numpy())
-            values.append(environment_value(value[0], agent.recipe))
-            rewards.append(reward)
+    actions, policies, values, rewards = [], [], [], []
+    with closing(moments(agent, seed, greedy=greedy, protocol=protocol)) as game:
+        for moment in islice(game, max_steps):
+            actions.append(moment.action)
+            policies.append(moment.policy)
+            values.append(moment.value)
+            rewards.append(moment.reward)
             progress(len(actions))
     return Episode(seed, protocol, *(np.array(part) for part in (actions, policies, values, rewards)))
 
@@ -123,6 +157,9 @@ def environment_value(value: float, recipe: Recipe) -> float:
     return value / recipe.reward_scale - shift
 
 
+Return = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
+
+
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Score:
     """What an agent earned over many games, and under which protocol: one game per seed, true rewards."""
@@ -137,7 +174,7 @@ class Score:
     """Steps of training that the agent had behind it."""
     first_seed: Annotated[int, Field(ge=0)]
     """Game i was reset with seed first_seed + i. Training never uses these seeds."""
-    returns: Annotated[tuple[float, ...], Field(min_length=1)]
+    returns: Annotated[tuple[Return, ...], Field(min_length=1)]
     """Each game's return."""
 
     @property

@@ -73,7 +73,13 @@ def stage(publication: Publication, repo: str, folder: Path) -> None:
 
     Raises OSError or CheckpointError where the disk refuses.
     """
-    entry, agent, source, scores = publication
+    stage_records(publication, repo, folder)
+    stage_replay(publication, repo, folder)
+
+
+def stage_records(publication: Publication, repo: str, folder: Path) -> None:
+    """Writes all but the video."""
+    entry, _, source, scores = publication
     for file in (*entry.sha256, LOG):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / file, folder / file)
@@ -81,6 +87,11 @@ def stage(publication: Publication, repo: str, folder: Path) -> None:
     (folder / RESULTS).write_text(json.dumps(results(scores), indent=2) + "\n", encoding="utf-8")
     (folder / CARD).write_text(model_card(entry, repo), encoding="utf-8")
     write_events(folder, read_log(source))
+
+
+def stage_replay(publication: Publication, repo: str, folder: Path) -> None:
+    """Plays the first game of the score and writes it as a video."""
+    entry, agent, *_ = publication
     episode = play(agent, entry.score.first_seed, greedy=entry.score.greedy)
     write_mp4(film(agent, episode), folder / REPLAY, title=repo, comment=episode.outcome)
 

@@ -5,16 +5,24 @@ import shlex
 from a3c_core.recipe import Recipe
 
 ATARI = {
-    "envs_per_worker": 8,
-    "n_steps": (32,),
     "encoder": "a3c",
     "layer_norm": True,
     "head_layers": (),
     "reward_clip": 1.0,
-    "learning_rate": 1e-3,
     "precision": "bfloat16",
 }
 """What the recipes of Atari's games have in common."""
+
+LIVES = {
+    "steps": 20_000_000,
+    "life_loss_ends_return": True,
+    "envs_per_worker": 16,
+    "n_steps": (8,),
+    "gae_lambda": 0.98,
+    "normalize_advantages": False,
+    "learning_rate": 5e-4,
+}
+"""What the games with lives have in common: rewards are rare at first, and normalised advantages mostly noise."""
 
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
@@ -44,22 +52,15 @@ RECIPES: dict[str, Recipe] = {
     "pong": Recipe(
         env="ALE/Pong-v5",
         steps=2_500_000,
+        envs_per_worker=8,
+        n_steps=(32,),
         pixel_shift=-87.0,
         pixel_scale=3 / 255,
+        learning_rate=1e-3,
         **ATARI,
     ),
-    "breakout": Recipe(
-        env="ALE/Breakout-v5",
-        steps=20_000_000,
-        life_loss_ends_return=True,
-        **ATARI,
-    ),
-    "space_invaders": Recipe(
-        env="ALE/SpaceInvaders-v5",
-        steps=20_000_000,
-        life_loss_ends_return=True,
-        **ATARI,
-    ),
+    "breakout": Recipe(env="ALE/Breakout-v5", **ATARI, **LIVES),
+    "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI, **LIVES),
 }
 
 

@@ -1,0 +1,153 @@
+"""A streamed game is the game: the same steps, the same pictures, whoever watches and however often it begins anew."""
+
+import json
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import ui.stream
+from a3c_core.play import film, play
+from tests import toy
+from tests.processes import wait_until
+from ui.stream import Broadcast, Broadcasts, Full, Palette, Ticket, chunks, palette_of
+
+AGENT = toy.balancer()
+TICKET = Ticket("balancer", seed=3)
+
+
+class Streamed(NamedTuple):
+    """A chunk as a player reads it."""
+
+    header: dict
+    pictures: np.ndarray
+
+
+def read(chunk: bytes) -> Streamed:
+    length = int.from_bytes(chunk[:4], "little")
+    data = np.frombuffer(zlib.decompress(chunk[4 + length :]), dtype=np.uint8)
+    colours, numbers = data[:768].reshape(256, 3), data[768:]
+    header = json.loads(chunk[4 : 4 + length])
+    return Streamed(header, colours[np.bitwise_xor.accumulate(numbers.reshape(-1, SIZE[0], SIZE[1]))])
+
+
+SIZE = (400, 600)
+"""Of CartPole's pictures."""
+
+
+@pytest.fixture(scope="module")
+def game():
+    """A whole game, chunk by chunk."""
+    return [read(chunk) for chunk in chunks(TICKET, AGENT)]
+
+
+@pytest.fixture
+def broadcasts():
+    return Broadcasts(lambda ticket: AGENT)
+
+
+def played(broadcast: Broadcast, count: int) -> bool:
+    """Whether so many chunks appear, and no more than that at once."""
+    return wait_until(lambda: len(broadcast.chunks) >= count, 30)
+
+
+def test_a_streamed_game_has_the_steps_of_the_game(game):
+    episode = play(AGENT, 3)
+    told = {key: [x for part in game for x in part.header[key]] for key in ("actions", "rewards", "values", "policies")}
+    assert told["actions"] == episode.actions.tolist()
+    assert told["rewards"] == episode.rewards.tolist()
+    np.testing.assert_allclose(told["values"], episode.values, atol=1e-3)
+    np.testing.assert_allclose(told["policies"], episode.policies, atol=1e-3)
+    assert [part.header["over"] for part in game] == [False] * (len(game) - 1) + [True]
+    assert [part.header["first"] for part in game] == np.cumsum([0, *(len(p.header["actions"]) for p in game)])[
+        :-1
+    ].tolist()
+
+
+def test_a_streamed_game_has_the_pictures_of_the_game(game):
+    shown = np.concatenate([part.pictures for part in game])
+    drawn = np.stack(list(film(AGENT, play(AGENT, 3)).pictures))
+    assert shown.shape == drawn.shape == (sum(sum(part.header["pictures"]) for part in game), *SIZE, 3)
+    assert np.abs(shown.astype(int) - drawn).max() < 4  # colours are told apart by their six highest bits
+
+
+def test_the_first_chunk_tells_what_the_game_is(game):
+    about = game[0].header["game"]
+    assert about.items() >= {"agent": "balancer", "seed": 3, "env": "CartPole-v1", "height": 400, "width": 600}.items()
+    assert len(about["actions"]) == len(game[0].header["policies"][0])
+    assert not any("game" in part.header for part in game[1:])
+
+
+def test_a_chunk_is_half_a_second_of_play(game):
+    rate = game[0].header["game"]["rate"]
+    assert {sum(part.header["pictures"]) for part in game[:-1]} == {rate // 2}
+
+
+def test_all_who_watch_a_game_share_it(broadcasts):
+    assert broadcasts.get(TICKET) is broadcasts.get(Ticket("balancer", seed=3))
+    assert broadcasts.get(TICKET) is not broadcasts.get(TICKET._replace(seed=4))
+
+
+def test_a_game_is_played_no_further_than_some_way_ahead_of_who_watches(broadcasts, monkeypatch):
+    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 1.0)
+    broadcast = broadcasts.get(TICKET)
+    assert played(broadcast, 3)
+    assert not wait_until(lambda: len(broadcast.chunks) > 3, 0.5)
+    broadcast.chunk(4)
+    assert played(broadcast, 7)
+    assert not wait_until(lambda: len(broadcast.chunks) > 7, 0.5)
+
+
+def test_a_game_that_nobody_watches_ends_and_begins_anew_where_somebody_comes_back(broadcasts, monkeypatch, game):
+    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 1.0)
+    monkeypatch.setattr(ui.stream, "IDLE_SECONDS", 0.1)
+    left = broadcasts.get(TICKET)
+    assert wait_until(lambda: not left.alive, 30)
+    assert not left.over
+    again = broadcasts.get(TICKET)
+    assert again is not left
+    assert wait_until(lambda: again.chunk(6), 30)
+    np.testing.assert_array_equal(read(again.chunk(6)).pictures, game[6].pictures)
+
+
+def test_there_are_only_so_many_games_at_once(broadcasts, monkeypatch):
+    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 1.0)
+    monkeypatch.setattr(ui.stream, "AT_ONCE", 2)
+    first, _ = (broadcasts.get(TICKET._replace(seed=seed)) for seed in (1, 2))
+    with pytest.raises(Full):
+        broadcasts.get(TICKET)
+    assert wait_until(lambda: first.chunk(1000) or first.over, 60)
+    assert wait_until(lambda: not first.alive, 5)
+    assert broadcasts.get(TICKET)
+
+
+def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
+    old = broadcasts.get(TICKET)
+    assert wait_until(lambda: old.chunk(1000) or old.over, 60)
+    assert wait_until(lambda: not old.alive, 5)
+    monkeypatch.setattr(ui.stream, "KEPT_BYTES", old.size - 1)
+    broadcasts.get(TICKET._replace(seed=4))
+    assert broadcasts.get(TICKET) is not old
+
+
+def test_a_game_without_end_is_cut(monkeypatch):
+    monkeypatch.setattr(ui.stream, "MOST_STEPS", 30)
+    *_, last = (read(chunk) for chunk in chunks(TICKET, AGENT))
+    assert last.header["over"]
+    assert last.header["first"] + len(last.header["actions"]) == 30
+
+
+def test_a_colour_too_many_becomes_the_nearest():
+    palette = Palette()
+    greys = np.arange(256, dtype=np.uint8)
+    cube = np.stack(np.meshgrid(greys[::16], greys[::16], greys[::16]), -1).reshape(16, -1, 3)
+    colours = np.frombuffer(palette.tobytes(), np.uint8)
+    numbers = palette.index(cube)
+    colours = np.frombuffer(palette.tobytes(), np.uint8).reshape(256, 3)
+    nearest = np.abs(colours.astype(int) - cube[..., None, :]).sum(-1).min(-1)
+    assert (np.abs(colours[numbers].astype(int) - cube).sum(-1) == nearest).all()
+
+
+def test_games_of_an_environment_share_their_palette():
+    assert palette_of("CartPole-v1") is palette_of("CartPole-v1") is not palette_of("Pendulum-v1")

@@ -1,0 +1,410 @@
+// Runs once per player. `element`, `props` and `watch` are gradio's; a value is a ticket: agent, seed, snapshot, actions,
+// protocol, and `at`, the step to begin with. Games come from /arcade/chunk, half a second each (see ui/stream.py).
+const root = element.querySelector(".player");
+const base = (window.gradio_config?.root || "").replace(/\/$/, "");
+const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+const AHEAD = 12; // seconds that are fetched ahead
+const DECODED = 6; // chunks that are kept as pictures
+const SPEEDS = [0.5, 1, 2, 4];
+
+function make(tag, className, text = "", attributes = {}) {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+const minus = (text) => text.replace("-", "−");
+const brief = (value) => minus(Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(1));
+const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
+
+// --- The parts of the page ---
+
+const shot = make("figure", "shot");
+const canvas = make("canvas", "", "", { tabindex: 0, role: "img" });
+const strip = make("figcaption", "strip");
+const name = make("span", "name");
+const note = make("span", "note");
+strip.append(name, note);
+shot.append(canvas, strip);
+
+const transport = make("div", "transport", "", { role: "group", "aria-label": "Player" });
+const button = (label, text, act) => {
+  const made = make("button", "", text, { type: "button", "aria-label": label, title: label });
+  made.addEventListener("click", act);
+  return made;
+};
+const toggle = button("Play or pause (space)", "▶", () => (game.playing ? pause() : play()));
+const back = button("One step back (left arrow)", "‹", () => step(-1));
+const forth = button("One step forward (right arrow)", "›", () => step(1));
+const bar = make("input", "seek", "", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Position in the game" });
+const time = make("span", "time");
+const speed = button("Speed", "1×", () => setSpeed(SPEEDS[(SPEEDS.indexOf(pace) + 1) % SPEEDS.length]));
+const link = button("Copy a link to this moment", "Link", copyLink);
+const save = make("a", "save", "MP4", { title: "Download the whole game as a video", download: "" });
+transport.append(toggle, back, forth, bar, time, speed, link, save);
+
+const status = make("p", "said", "", { role: "status" });
+const thoughts = make("div", "thoughts");
+const choices = make("div", "choices", "", { role: "img" });
+const curves = [
+  curve("Return so far", (steps) => steps.returns),
+  curve("Value: what it still expects", (steps) => steps.values),
+];
+thoughts.append(choices, ...curves.map((part) => part.figure));
+root.append(shot, transport, status, thoughts);
+
+// --- A game ---
+
+let pace = 1; // the speed, which stays from game to game
+let game = fresh({});
+
+function fresh(ticket) {
+  return {
+    ticket, chunks: [], about: null, over: false, fetching: false, failed: false, playing: false,
+    position: 0, drawn: -1, pictures: 0, want: null, decoded: new Map(), starts: [],
+    steps: { ends: [], values: [], returns: [], rewards: [], policies: [], actions: [] },
+  };
+}
+
+function query(ticket, more = {}) {
+  const { agent, seed, snapshot, actions, protocol } = ticket;
+  return new URLSearchParams({ agent, seed, snapshot, actions, protocol, ...more });
+}
+
+function open(ticket) {
+  if (!ticket?.agent) return;
+  game = fresh(ticket);
+  game.want = Number(ticket.at) || null;
+  game.playing = !still;
+  save.href = `${base}/arcade/video?${query(ticket)}`;
+  say(`${ticket.agent} is starting.`);
+  fetchMore();
+}
+
+async function fetchMore() {
+  const mine = game;
+  if (mine.fetching || mine.over || mine.failed || document.hidden) return;
+  const ahead = mine.pictures - mine.position;
+  if (mine.about && mine.want === null && ahead > AHEAD * mine.about.rate * Math.max(1, pace)) return;
+  mine.fetching = true;
+  try {
+    const answer = await fetch(`${base}/arcade/chunk?${query(mine.ticket, { n: mine.chunks.length })}`);
+    if (mine !== game) return;
+    if (answer.status === 200) take(mine, await answer.arrayBuffer());
+    else if (answer.status === 204) mine.over = true;
+    else if (answer.status !== 202) {
+      const { error } = await answer.json();
+      mine.failed = answer.status !== 503;
+      say(error);
+    }
+  } catch {
+    say("The connection is lost; the game goes on when it is back.");
+    await new Promise((wake) => setTimeout(wake, 1000));
+  } finally {
+    mine.fetching = false;
+  }
+  if (mine === game) setTimeout(fetchMore, mine.chunks.length ? 0 : 200);
+}
+
+function take(mine, buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  if (header.game) begin(mine, header.game);
+  const { steps } = mine;
+  mine.starts.push(mine.pictures);
+  header.pictures.forEach((count, i) => {
+    mine.pictures += count;
+    const before = steps.returns.length ? steps.returns[steps.returns.length - 1] : 0;
+    steps.ends.push(mine.pictures);
+    steps.returns.push(before + header.rewards[i]);
+    for (const part of ["values", "rewards", "policies", "actions"]) steps[part].push(header[part][i]);
+  });
+  mine.chunks.push({ start: mine.starts[mine.starts.length - 1], data: buffer.slice(4 + length) });
+  mine.over = header.over;
+  bar.max = mine.pictures - 1;
+  if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
+    seek(pictureOf(mine.want));
+    mine.want = null;
+  }
+  if (mine.want === null) say(mine.over ? ended(mine) : "");
+  else say(`Playing to step ${mine.want.toLocaleString("en")}.`);
+  curves.forEach((part) => part.draw());
+}
+
+function begin(mine, about) {
+  mine.about = about;
+  canvas.width = about.width;
+  canvas.height = about.height;
+  canvas.style.aspectRatio = `${about.width * about.pixel[1]} / ${about.height * about.pixel[0]}`;
+  canvas.style.objectFit = "fill";
+  shot.dataset.game = about.env;
+  name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
+    (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "");
+  canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
+  layChoices(about);
+}
+
+const ended = ({ about, steps }) =>
+  `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
+
+function say(sentence) {
+  if (status.textContent !== sentence) status.textContent = sentence;
+}
+
+// --- Position ---
+
+// The step that led to a picture: the first whose pictures end behind it.
+function stepOf(picture) {
+  const { ends } = game.steps;
+  let low = 0;
+  let high = ends.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ends[middle] > picture) high = middle;
+    else low = middle + 1;
+  }
+  return Math.max(0, low);
+}
+
+const pictureOf = (step) => (game.steps.ends[Math.min(step, game.steps.ends.length - 1)] ?? 1) - 1;
+
+function seek(picture) {
+  game.position = Math.max(0, Math.min(picture, game.pictures - 1));
+}
+
+function step(count) {
+  pause();
+  seek(pictureOf(Math.max(0, stepOf(Math.floor(game.position)) + count)));
+}
+
+function play() {
+  if (game.over && game.position >= game.pictures - 1) game.position = 0;
+  game.playing = true;
+}
+
+function pause() {
+  game.playing = false;
+}
+
+function setSpeed(value) {
+  pace = value;
+  speed.textContent = `${value}×`;
+}
+
+async function copyLink() {
+  const { ticket } = game;
+  const address = new URL(location.href);
+  address.search = query(ticket, { at: stepOf(Math.floor(game.position)) });
+  history.replaceState(null, "", address);
+  try {
+    await navigator.clipboard.writeText(address.href);
+    say("The link to this moment is copied.");
+  } catch {
+    say("The link to this moment is in the address bar.");
+  }
+}
+
+// --- Pictures ---
+
+async function pictures(index) {
+  const found = game.decoded.get(index);
+  if (found) return found;
+  const { about, decoded } = game;
+  const stream = new Blob([game.chunks[index].data]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const promise = new Response(stream).arrayBuffer().then((buffer) => {
+    const bytes = new Uint8Array(buffer);
+    const colours = new Uint32Array(256);
+    for (let i = 0; i < 256; i++) colours[i] = 0xff000000 | (bytes[3 * i + 2] << 16) | (bytes[3 * i + 1] << 8) | bytes[3 * i];
+    const frames = bytes.subarray(768);
+    const size = about.width * about.height;
+    for (let i = size; i < frames.length; i++) frames[i] ^= frames[i - size];
+    return { colours, frames, size };
+  });
+  decoded.set(index, promise);
+  while (decoded.size > DECODED) decoded.delete(decoded.keys().next().value);
+  return promise;
+}
+
+function chunkOf(picture) {
+  let low = 0;
+  let high = game.starts.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (game.starts[middle] <= picture) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+async function draw(picture) {
+  const mine = game;
+  const index = chunkOf(picture);
+  const { colours, frames, size } = await pictures(index);
+  if (mine !== game || mine.drawn !== picture) return;
+  const image = new ImageData(mine.about.width, mine.about.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const first = (picture - mine.starts[index]) * size;
+  for (let i = 0; i < size; i++) pixels[i] = colours[frames[first + i]];
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  if (index + 1 < mine.chunks.length) pictures(index + 1);
+}
+
+// --- What the agent thinks ---
+
+function layChoices(about) {
+  const names = about.actions || ["push"];
+  choices.classList.toggle("torque", !about.actions);
+  choices.replaceChildren(
+    ...names.map((text) => {
+      const row = make("div", "choice");
+      row.append(make("span", "label", text), make("span", "track"), make("span", "share"));
+      row.children[1].append(make("i", ""));
+      return row;
+    }),
+  );
+}
+
+function showChoices(now) {
+  const policy = game.steps.policies[now];
+  const action = game.steps.actions[now];
+  if (!game.about.actions) {
+    const [mean, deviation] = policy;
+    const [row] = choices.children;
+    const fill = row.children[1].firstChild;
+    const place = (value) => (50 + 50 * Math.max(-1, Math.min(1, value)));
+    fill.style.left = `${Math.min(50, place(mean))}%`;
+    fill.style.width = `${Math.abs(place(mean) - 50)}%`;
+    row.children[2].textContent = minus(mean.toFixed(2));
+    choices.setAttribute("aria-label", `Mean push ${mean.toFixed(2)}, deviation ${deviation.toFixed(2)}`);
+    return;
+  }
+  [...choices.children].forEach((row, i) => {
+    row.classList.toggle("taken", i === action);
+    row.children[1].firstChild.style.width = `${100 * policy[i]}%`;
+    row.children[2].textContent = `${Math.round(100 * policy[i])} %`;
+  });
+  choices.setAttribute("aria-label", `The agent chooses ${game.about.actions[action]}`);
+}
+
+function curve(label, values) {
+  const figure = make("figure", "curve live");
+  const caption = make("figcaption", "");
+  const output = make("output", "");
+  caption.append(make("span", "", label), output);
+  const plot = make("div", "plot");
+  const low = make("span", "low");
+  const high = make("span", "high");
+  const paper = make("canvas", "", "", { role: "img", "aria-label": label });
+  plot.append(high, low, paper);
+  figure.append(caption, plot);
+  const bounds = (all) => all.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [0, 0]);
+
+  function drawCurve() {
+    const all = values(game.steps);
+    const ratio = devicePixelRatio || 1;
+    const [width, height] = [paper.clientWidth * ratio, paper.clientHeight * ratio];
+    if (!width) return;
+    if (paper.width !== Math.round(width) || paper.height !== Math.round(height)) {
+      paper.width = Math.round(width);
+      paper.height = Math.round(height);
+    }
+    const pen = paper.getContext("2d");
+    pen.clearRect(0, 0, width, height);
+    if (!all.length) return;
+    let [least, most] = bounds(all);
+    if (most - least < 1e-6) most = least + 1;
+    high.textContent = brief(most);
+    low.textContent = brief(least);
+    const style = getComputedStyle(figure);
+    const x = (i) => (i / Math.max(1, all.length - 1)) * width;
+    const y = (value) => height - 2 * ratio - ((value - least) / (most - least)) * (height - 4 * ratio);
+    pen.strokeStyle = style.getPropertyValue("--line");
+    pen.lineWidth = ratio;
+    pen.beginPath();
+    pen.moveTo(0, y(0));
+    pen.lineTo(width, y(0));
+    pen.stroke();
+    pen.fillStyle = style.getPropertyValue("--quiet");
+    if (game.about?.env.startsWith("ALE/")) {
+      game.steps.rewards.forEach((reward, i) => reward && pen.fillRect(x(i), reward > 0 ? 0 : height - 6 * ratio, ratio, 6 * ratio));
+    }
+    pen.strokeStyle = style.getPropertyValue("--accent");
+    pen.lineWidth = 2 * ratio;
+    pen.beginPath();
+    const every = Math.max(1, Math.floor(all.length / width));
+    for (let i = 0; i < all.length; i += every) pen.lineTo(x(i), y(all[i]));
+    pen.lineTo(x(all.length - 1), y(all[all.length - 1]));
+    pen.stroke();
+    const now = stepOf(Math.floor(game.position));
+    pen.fillStyle = style.color;
+    pen.fillRect(Math.min(width - ratio, x(now)), 0, ratio, height);
+    output.textContent = brief(all[now]);
+  }
+
+  paper.addEventListener("click", (event) => {
+    const share = (event.clientX - paper.getBoundingClientRect().left) / paper.clientWidth;
+    seek(pictureOf(Math.round(share * (game.steps.ends.length - 1))));
+  });
+  new ResizeObserver(drawCurve).observe(paper);
+  return { figure, draw: drawCurve };
+}
+
+// --- Time ---
+
+let latest = 0;
+function tick(now) {
+  const passed = Math.min(0.25, (now - latest) / 1000);
+  latest = now;
+  if (game.about && game.pictures) {
+    if (game.playing && game.want === null) {
+      const end = game.pictures - 1;
+      game.position = Math.min(end, game.position + passed * game.about.rate * pace);
+      if (game.position >= end && game.over) pause();
+    }
+    const picture = Math.floor(game.position);
+    if (picture !== game.drawn) {
+      game.drawn = picture;
+      draw(picture);
+      const step = stepOf(picture);
+      showChoices(step);
+      curves.forEach((part) => part.draw());
+      bar.value = picture;
+      note.textContent = `Return ${brief(game.steps.returns[step])}`;
+      const [at, whole] = [picture, game.pictures - 1].map((place) => clock(place / game.about.rate));
+      time.textContent = `${at} / ${whole}${game.over ? "" : " …"}`;
+      bar.setAttribute("aria-valuetext", `${at}, step ${step}`);
+      canvas.dataset.step = step;
+    }
+    root.dataset.state = game.playing ? (game.position >= game.pictures - 1 ? "waiting" : "playing") : "paused";
+    toggle.textContent = game.playing ? "❚❚" : "▶";
+    if (!game.fetching) fetchMore();
+  }
+  if (root.isConnected) requestAnimationFrame(tick);
+}
+
+bar.addEventListener("input", () => seek(Number(bar.value)));
+canvas.addEventListener("click", () => (game.playing ? pause() : play()));
+
+const KEYS = {
+  " ": () => (game.playing ? pause() : play()),
+  ArrowLeft: (event) => (event.shiftKey ? seek(game.position - 5 * game.about.rate) : step(-1)),
+  ArrowRight: (event) => (event.shiftKey ? seek(game.position + 5 * game.about.rate) : step(1)),
+  Home: () => seek(0),
+  End: () => seek(game.pictures - 1),
+  "<": () => setSpeed(SPEEDS[Math.max(0, SPEEDS.indexOf(pace) - 1)]),
+  ">": () => setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(pace) + 1)]),
+};
+root.addEventListener("keydown", (event) => {
+  const act = KEYS[event.key];
+  const busy = event.target.tagName === "BUTTON" && event.key === " ";
+  if (!act || busy || !game.about || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  act(event);
+});
+document.addEventListener("visibilitychange", () => fetchMore());
+
+watch("value", () => open(props.value));
+open(props.value);
+requestAnimationFrame(tick);

@@ -1,0 +1,107 @@
+"""What the player asks for besides the page: chunks of games, their videos, and whether all is well."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import get_args
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+import zoo
+from a3c_core.atari import ROMS
+from a3c_core.checkpoint import CheckpointError
+from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
+from ui.stream import BROADCASTS, MOST_CHUNKS, Full, Ticket
+
+PATIENCE_SECONDS = 5.0
+"""A chunk that has not been played by then is to be asked for again."""
+LOOK_SECONDS = 0.02
+LAST_SEED = FIRST_TRAINING_SEED - 1
+
+
+class Refused(ValueError):
+    """What was asked for cannot be; the message says what can."""
+
+
+def ticket_of(asked: Mapping[str, str]) -> Ticket:
+    """The ticket that an address' query names. Raises Refused, with a sentence."""
+    entries = zoo.entries()
+    entry = entries.get(asked.get("agent", ""))
+    if entry is None:
+        raise Refused(f"Choose an agent: {' or '.join(entries)}.")
+    snapshot = number(asked, "snapshot", 100, 100)
+    if snapshot not in entry.snapshots:
+        raise Refused(f"{entry.name} has these snapshots: {', '.join(map(str, entry.snapshots))}.")
+    actions = asked.get("actions", "greedy" if entry.score.greedy else "sampled")
+    if actions not in ("greedy", "sampled"):
+        raise Refused("Actions are greedy or sampled.")
+    protocol = asked.get("protocol", "classic")
+    if protocol not in get_args(Protocol) or (protocol != "classic" and entry.recipe.env not in ROMS):
+        raise Refused("The protocol is classic, or sticky for Atari's games.")
+    return Ticket(entry.name, number(asked, "seed", 0, LAST_SEED), snapshot, actions == "greedy", protocol)
+
+
+def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
+    """A whole number of a query. Raises Refused, with a sentence."""
+    text = asked.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) <= most):
+        raise Refused(f"{name.capitalize()} must be a whole number from 0 to {most:,}.")
+    return int(text)
+
+
+async def chunk(request: Request) -> Response:
+    """GET /arcade/chunk?agent=pong&seed=7&n=3: a half second of a game; 204 past its end, 202 if not played yet."""
+    try:
+        ticket, n = ticket_of(request.query_params), number(request.query_params, "n", 0, MOST_CHUNKS)
+        broadcast = await run_in_threadpool(BROADCASTS.get, ticket)
+    except Refused as error:
+        return refusal(400, str(error))
+    except Full:
+        return refusal(503, "So many games are being played that yours has to wait for a moment.")
+    except (CheckpointError, OSError):
+        return refusal(500, f"{ticket.agent} cannot play: its files are damaged.")
+    for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
+        if (data := broadcast.chunk(n)) is not None:
+            return Response(data, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+        if broadcast.over:
+            return Response(status_code=204)
+        if broadcast.failed:
+            return refusal(500, "This game broke off. Choose another seed.")
+        if await request.is_disconnected():
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    return Response(status_code=202)
+
+
+def video(request: Request) -> Response:
+    """GET /arcade/video?agent=pong&seed=7: a whole game as MP4."""
+    from ui.watch import recorded
+
+    try:
+        ticket = ticket_of(request.query_params)
+        path = recorded(ticket).video
+    except Refused as error:
+        return refusal(400, str(error))
+    except (CheckpointError, OSError):
+        return refusal(500, "The game could not be recorded. Please try later.")
+    name = f"{ticket.agent}-seed-{ticket.seed}.mp4"
+    return FileResponse(path, media_type="video/mp4", filename=name)
+
+
+def health(request: Request) -> Response:
+    """GET /healthz: the app answers, and how many games are under way."""
+    return JSONResponse({"status": "ok", "games": BROADCASTS.under_way()})
+
+
+def refusal(status: int, sentence: str) -> Response:
+    """An answer that the player shows."""
+    return JSONResponse({"error": sentence}, status_code=status)
+
+
+ROUTES = [
+    Route("/arcade/chunk", chunk),
+    Route("/arcade/video", video),
+    Route("/healthz", health),
+]

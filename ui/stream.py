@@ -1,0 +1,244 @@
+"""Games streamed while they are played. A game is a function of its Ticket: it is played once, by a thread that keeps
+some way ahead of whoever watches, and cut into chunks that all who watch it share.
+
+A chunk is half a second of play: four bytes with the header's length, the header as JSON, and compressed pixels. Each
+pixel is a number in a palette; all pictures but a chunk's first are XORed with the one before.
+"""
+
+import json
+import threading
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import zoo
+from a3c_core.agent import Agent
+from a3c_core.envs import Protocol
+from a3c_core.play import Moment, moments
+
+SECONDS_PER_CHUNK = 0.5
+AHEAD_SECONDS = 30.0
+"""How far a game is played ahead of whoever watches it; nobody watches, nothing is played."""
+IDLE_SECONDS = 60.0
+"""A game that nobody has asked for so long is ended; who comes back has it played again."""
+AT_ONCE = 16
+"""Games under way."""
+KEPT_BYTES = 64 * 2**20
+"""Chunks of finished games, and of those under way, that are kept."""
+MOST_STEPS = 27_000
+"""Steps of a game that are shown: half an hour of Atari."""
+MOST_CHUNKS = MOST_STEPS
+"""No game has as many."""
+
+
+class Ticket(NamedTuple):
+    """Which game: the same ticket is the same game, to the last pixel."""
+
+    agent: str
+    seed: int
+    snapshot: int = 100
+    greedy: bool = True
+    protocol: Protocol = "classic"
+
+
+class Full(RuntimeError):
+    """So many games are being played that no other can start."""
+
+
+class Palette:
+    """The colours of an environment's pictures, numbered as they appear; one more than 256 becomes the nearest."""
+
+    def __init__(self) -> None:
+        self._numbers = np.full(2**18, -1, dtype=np.int16)  # six bits of each channel are told apart
+        self._colours = np.zeros((256, 3), dtype=np.uint8)
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def index(self, picture: np.ndarray) -> np.ndarray:
+        """uint8 [height, width] numbers of the colours of a picture uint8 [height, width, 3]."""
+        red, green, blue = (picture[..., channel].astype(np.uint32) >> 2 for channel in range(3))
+        packed = red << 12 | green << 6 | blue
+        numbers = self._numbers[packed]
+        if (numbers < 0).any():
+            self._learn(picture[numbers < 0], packed[numbers < 0])
+            numbers = self._numbers[packed]
+        return numbers.astype(np.uint8)
+
+    def _learn(self, colours: np.ndarray, packed: np.ndarray) -> None:
+        with self._lock:
+            places, examples = np.unique(packed, return_index=True)
+            for where, colour in zip(places, colours[examples], strict=True):
+                if self._numbers[where] < 0 and self._count < 256:
+                    self._colours[self._count], self._numbers[where] = colour, self._count
+                    self._count += 1
+                elif self._numbers[where] < 0:
+                    self._numbers[where] = np.abs(self._colours.astype(int) - colour).sum(1).argmin()
+
+    def tobytes(self) -> bytes:
+        """All 256 colours, three bytes each."""
+        return self._colours.tobytes()
+
+
+@cache
+def palette_of(env: str) -> Palette:
+    """The palette that all games of an environment share."""
+    return Palette()
+
+
+class Broadcast:
+    """One game, as chunks that appear while it is played."""
+
+    def __init__(self, ticket: Ticket, agent: Agent) -> None:
+        self.ticket, self.agent = ticket, agent
+        self.chunks: list[bytes] = []
+        self.over = False
+        """Whether the last chunk is the game's last."""
+        self.failed = False
+        self._wanted, self._asked = 0, time.monotonic()
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all chunks so far."""
+        return sum(map(len, self.chunks))
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is more to come without starting anew."""
+        return self._thread.is_alive()
+
+    def chunk(self, number: int) -> bytes | None:
+        """A chunk, or None where it has not been played yet; either way the game goes on to some way past it."""
+        with self._changed:
+            self._asked = time.monotonic()
+            self._wanted = max(self._wanted, number)
+            self._changed.notify()
+        return self.chunks[number] if number < len(self.chunks) else None
+
+    def _run(self) -> None:
+        ahead = round(AHEAD_SECONDS / SECONDS_PER_CHUNK)
+        try:
+            for chunk in chunks(self.ticket, self.agent):
+                self.chunks.append(chunk)
+                with self._changed:
+                    while len(self.chunks) > self._wanted + ahead:
+                        if time.monotonic() - self._asked > IDLE_SECONDS:
+                            return
+                        self._changed.wait(IDLE_SECONDS)
+            self.over = True
+        except Exception:
+            self.failed = True
+            raise
+
+
+def chunks(ticket: Ticket, agent: Agent) -> Iterator[bytes]:
+    """Plays a game and cuts it into chunks."""
+    palette, env = palette_of(agent.recipe.env), agent.make_env("rgb_array_list", ticket.protocol)
+    rate, pixel = env.metadata["render_fps"], env.metadata.get("pixel", (1, 1))
+    env.close()
+    game = moments(agent, ticket.seed, greedy=ticket.greedy, protocol=ticket.protocol, watched=True)
+    part: list[Moment] = []
+    first, pictures = 0, 0
+    for step, moment in enumerate(game):
+        part.append(moment)
+        pictures += len(moment.pictures)
+        over = moment.over or step + 1 == MOST_STEPS
+        if over or pictures >= rate * SECONDS_PER_CHUNK:
+            about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
+            yield packed(part, first, over, palette, about)
+            part, first, pictures = [], step + 1, 0
+        if over:
+            game.close()
+            return
+
+
+def about_game(ticket: Ticket, agent: Agent, moment: Moment, rate: int, pixel: tuple[int, int]) -> dict[str, Any]:
+    """What the first chunk tells of the whole game."""
+    height, width, _ = moment.pictures[0].shape
+    return {
+        "game": {
+            **ticket._asdict(),
+            "env": agent.recipe.env,
+            "height": height,
+            "width": width,
+            "pixel": pixel,
+            "rate": rate,
+            "actions": ACTIONS.get(agent.recipe.env),
+            "trained": agent.steps,
+        }
+    }
+
+
+ACTIONS = {
+    "CartPole-v1": ["left", "right"],
+    "ALE/Pong-v5": ["wait", "fire", "up", "down", "up, fire", "down, fire"],
+    "ALE/Breakout-v5": ["wait", "fire", "right", "left"],
+    "ALE/SpaceInvaders-v5": ["wait", "fire", "right", "left", "right, fire", "left, fire"],
+}
+"""What each action does; Pendulum's is a torque."""
+
+
+def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:
+    """Some steps of a game as one chunk."""
+    frames = np.stack([palette.index(picture) for moment in part for picture in moment.pictures])
+    frames[1:] ^= frames[:-1].copy()
+    header = about | {
+        "first": first,
+        "over": over,
+        "pictures": [len(moment.pictures) for moment in part],
+        "actions": [np.round(moment.action, 3).tolist() for moment in part],
+        "policies": [np.round(moment.policy, 3).tolist() for moment in part],
+        "values": [round(moment.value, 3) for moment in part],
+        "rewards": [round(moment.reward, 3) for moment in part],
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
+
+
+class Broadcasts:
+    """All games that are being watched or were lately."""
+
+    def __init__(self, load: Callable[[Ticket], Agent]) -> None:
+        self._load = load
+        self._games: OrderedDict[Ticket, Broadcast] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, ticket: Ticket) -> Broadcast:
+        """The game of a ticket, which begins now unless it is there. Raises Full, and what loading the agent raises."""
+        if self._found(ticket) is None:
+            agent = self._load(ticket)  # may take a while, and nobody else waits for it
+            with self._lock:
+                if self._found(ticket) is None:
+                    if self.under_way() >= AT_ONCE:
+                        raise Full
+                    self._games[ticket] = Broadcast(ticket, agent)
+                    self._throw_away()
+        with self._lock:
+            self._games.move_to_end(ticket)
+            return self._games[ticket]
+
+    def _found(self, ticket: Ticket) -> Broadcast | None:
+        """The game of a ticket, unless nobody watched it and it has to begin anew."""
+        found = self._games.get(ticket)
+        return found if found and (found.over or found.alive) else None
+
+    def under_way(self) -> int:
+        """Games that have yet to end and that somebody watches."""
+        return sum(game.alive for game in self._games.values())
+
+    def _throw_away(self) -> None:
+        size = sum(game.size for game in self._games.values())
+        for ticket in [ticket for ticket, game in self._games.items() if not game.alive]:
+            if size <= KEPT_BYTES:
+                return
+            size -= self._games.pop(ticket).size
+
+
+BROADCASTS = Broadcasts(lambda ticket: zoo.load(ticket.agent, ticket.snapshot))
