@@ -36,15 +36,25 @@ SIZE = (400, 600)
 """Of CartPole's pictures."""
 
 
+STEPS = 80
+"""As many of a game make it long enough."""
+
+
 @pytest.fixture(scope="module")
 def game():
-    """A whole game, chunk by chunk."""
-    return [read(chunk) for chunk in chunks(TICKET, AGENT)]
+    """A game, chunk by chunk, that is cut after some steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ui.stream, "MOST_STEPS", STEPS)
+        return [read(chunk) for chunk in chunks(TICKET, AGENT)]
 
 
 @pytest.fixture
 def broadcasts():
-    return Broadcasts(lambda ticket: AGENT)
+    """Games of the balancer; none is under way when the test is over."""
+    broadcasts = Broadcasts(lambda ticket: AGENT)
+    yield broadcasts
+    broadcasts.end()
+    assert broadcasts.under_way() == 0
 
 
 def played(broadcast: Broadcast, count: int) -> bool:
@@ -53,7 +63,7 @@ def played(broadcast: Broadcast, count: int) -> bool:
 
 
 def test_a_streamed_game_has_the_steps_of_the_game(game):
-    episode = play(AGENT, 3)
+    episode = play(AGENT, 3, max_steps=STEPS)
     told = {key: [x for part in game for x in part.header[key]] for key in ("actions", "rewards", "values", "policies")}
     assert told["actions"] == episode.actions.tolist()
     assert told["rewards"] == episode.rewards.tolist()
@@ -67,7 +77,7 @@ def test_a_streamed_game_has_the_steps_of_the_game(game):
 
 def test_a_streamed_game_has_the_pictures_of_the_game(game):
     shown = np.concatenate([part.pictures for part in game])
-    drawn = np.stack(list(film(AGENT, play(AGENT, 3)).pictures))
+    drawn = np.stack(list(film(AGENT, play(AGENT, 3, max_steps=STEPS)).pictures))
     assert shown.shape == drawn.shape == (sum(sum(part.header["pictures"]) for part in game), *SIZE, 3)
     assert np.abs(shown.astype(int) - drawn).max() < 4  # colours are told apart by their six highest bits
 
@@ -107,8 +117,8 @@ def test_a_game_that_nobody_watches_ends_and_begins_anew_where_somebody_comes_ba
     assert not left.over
     again = broadcasts.get(TICKET)
     assert again is not left
-    assert wait_until(lambda: again.chunk(6), 30)
-    np.testing.assert_array_equal(read(again.chunk(6)).pictures, game[6].pictures)
+    assert wait_until(lambda: again.chunk(2), 30)
+    np.testing.assert_array_equal(read(again.chunk(2)).pictures, game[2].pictures)
 
 
 def test_there_are_only_so_many_games_at_once(broadcasts, monkeypatch):
@@ -131,11 +141,9 @@ def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
     assert broadcasts.get(TICKET) is not old
 
 
-def test_a_game_without_end_is_cut(monkeypatch):
-    monkeypatch.setattr(ui.stream, "MOST_STEPS", 30)
-    *_, last = (read(chunk) for chunk in chunks(TICKET, AGENT))
-    assert last.header["over"]
-    assert last.header["first"] + len(last.header["actions"]) == 30
+def test_a_game_without_end_is_cut(game):
+    assert game[-1].header["over"]
+    assert game[-1].header["first"] + len(game[-1].header["actions"]) == STEPS
 
 
 def test_a_colour_too_many_becomes_the_nearest():

@@ -5,13 +5,16 @@ A chunk is half a second of play: four bytes with the header's length, the heade
 pixel is a number in a palette; all pictures but a chunk's first are XORed with the one before.
 """
 
+import atexit
 import json
 import threading
 import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +29,8 @@ AHEAD_SECONDS = 30.0
 """How far a game is played ahead of whoever watches it; nobody watches, nothing is played."""
 IDLE_SECONDS = 60.0
 """A game that nobody has asked for so long is ended; who comes back has it played again."""
+END_SECONDS = 5.0
+"""How long the end of the process waits for a game to end."""
 AT_ONCE = 16
 """Games under way."""
 KEPT_BYTES = 64 * 2**20
@@ -99,7 +104,7 @@ class Broadcast:
         self.over = False
         """Whether the last chunk is the game's last."""
         self.failed = False
-        self._wanted, self._asked = 0, time.monotonic()
+        self._wanted, self._asked, self._ended = 0, time.monotonic(), False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -122,20 +127,34 @@ class Broadcast:
             self._changed.notify()
         return self.chunks[number] if number < len(self.chunks) else None
 
+    def end(self) -> None:
+        """Ends the game where it is, before the process does: an emulator's threads must not outlive it."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._thread.join(END_SECONDS)
+
     def _run(self) -> None:
-        ahead = round(AHEAD_SECONDS / SECONDS_PER_CHUNK)
         try:
-            for chunk in chunks(self.ticket, self.agent):
-                self.chunks.append(chunk)
-                with self._changed:
-                    while len(self.chunks) > self._wanted + ahead:
-                        if time.monotonic() - self._asked > IDLE_SECONDS:
-                            return
-                        self._changed.wait(IDLE_SECONDS)
+            with closing(chunks(self.ticket, self.agent)) as game:
+                for chunk in game:
+                    self.chunks.append(chunk)
+                    if not self._watched():
+                        return
             self.over = True
         except Exception:
             self.failed = True
             raise
+
+    def _watched(self) -> bool:
+        """Waits until somebody wants more, and returns whether somebody did in time."""
+        ahead = round(AHEAD_SECONDS / SECONDS_PER_CHUNK)
+        with self._changed:
+            while len(self.chunks) > self._wanted + ahead and not self._ended:
+                if time.monotonic() - self._asked > IDLE_SECONDS:
+                    return False
+                self._changed.wait(IDLE_SECONDS)
+            return not self._ended
 
 
 def chunks(ticket: Ticket, agent: Agent) -> Iterator[bytes]:
@@ -143,20 +162,17 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[bytes]:
     palette, env = palette_of(agent.recipe.env), agent.make_env("rgb_array_list", ticket.protocol)
     rate, pixel = env.metadata["render_fps"], env.metadata.get("pixel", (1, 1))
     env.close()
-    game = moments(agent, ticket.seed, greedy=ticket.greedy, protocol=ticket.protocol, watched=True)
     part: list[Moment] = []
     first, pictures = 0, 0
-    for step, moment in enumerate(game):
-        part.append(moment)
-        pictures += len(moment.pictures)
-        over = moment.over or step + 1 == MOST_STEPS
-        if over or pictures >= rate * SECONDS_PER_CHUNK:
-            about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
-            yield packed(part, first, over, palette, about)
-            part, first, pictures = [], step + 1, 0
-        if over:
-            game.close()
-            return
+    with closing(moments(agent, ticket.seed, greedy=ticket.greedy, protocol=ticket.protocol, watched=True)) as game:
+        for step, moment in enumerate(islice(game, MOST_STEPS), start=1):
+            part.append(moment)
+            pictures += len(moment.pictures)
+            over = moment.over or step == MOST_STEPS
+            if over or pictures >= rate * SECONDS_PER_CHUNK:
+                about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
+                yield packed(part, first, over, palette, about)
+                part, first, pictures = [], step, 0
 
 
 def about_game(ticket: Ticket, agent: Agent, moment: Moment, rate: int, pixel: tuple[int, int]) -> dict[str, Any]:
@@ -233,6 +249,11 @@ class Broadcasts:
         """Games that have yet to end and that somebody watches."""
         return sum(game.alive for game in self._games.values())
 
+    def end(self) -> None:
+        """Ends all games."""
+        for game in self._games.values():
+            game.end()
+
     def _throw_away(self) -> None:
         size = sum(game.size for game in self._games.values())
         for ticket in [ticket for ticket, game in self._games.items() if not game.alive]:
@@ -242,3 +263,4 @@ class Broadcasts:
 
 
 BROADCASTS = Broadcasts(lambda ticket: zoo.load(ticket.agent, ticket.snapshot))
+atexit.register(BROADCASTS.end)

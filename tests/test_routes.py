@@ -1,0 +1,98 @@
+"""What the player asks the server for, as anybody on the network may: what is not right is refused in a sentence."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import ui.routes
+import ui.stream
+import zoo
+from ui.routes import LAST_SEED, ROUTES, Refused, ticket_of
+from ui.stream import MOST_CHUNKS, Broadcasts, Full, Ticket
+
+CLIENT = TestClient(Starlette(routes=ROUTES))
+
+REFUSED = {
+    "no agent": ({}, "Choose an agent"),
+    "an unknown agent": ({"agent": "nobody"}, "Choose an agent"),
+    "a directory": ({"agent": "../zoo"}, "Choose an agent"),
+    "a repository": ({"agent": "user/a3c-CartPole-v1"}, "Choose an agent"),
+    "a seed of training": ({"agent": "cartpole", "seed": str(LAST_SEED + 1)}, "Seed must be a whole number"),
+    "a negative seed": ({"agent": "cartpole", "seed": "-1"}, "Seed must be a whole number"),
+    "a huge seed": ({"agent": "cartpole", "seed": "9" * 5000}, "Seed must be a whole number"),
+    "words for a seed": ({"agent": "cartpole", "seed": "seven"}, "Seed must be a whole number"),
+    "digits of another script": ({"agent": "cartpole", "seed": "٣"}, "Seed must be a whole number"),
+    "a chunk past every end": ({"agent": "cartpole", "n": str(MOST_CHUNKS + 1)}, "N must be a whole number"),
+    "a snapshot that was not kept": ({"agent": "cartpole", "snapshot": "33"}, "has these snapshots"),
+    "unknown actions": ({"agent": "cartpole", "actions": "wild"}, "greedy or sampled"),
+    "an unknown protocol": ({"agent": "pong", "protocol": "mine"}, "classic, or sticky"),
+    "sticky actions without Atari": ({"agent": "cartpole", "protocol": "sticky"}, "classic, or sticky"),
+}
+
+
+@pytest.mark.parametrize(("asked", "says"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence(asked, says):
+    answer = CLIENT.get("/arcade/chunk", params=asked)
+    assert answer.status_code == 400
+    assert says in answer.json()["error"]
+
+
+def test_a_ticket_is_what_was_asked_for():
+    asked = {"agent": "pong", "seed": "7", "snapshot": "25", "actions": "sampled", "protocol": "sticky"}
+    assert ticket_of(asked) == Ticket("pong", 7, 25, False, "sticky")
+    assert ticket_of({"agent": "cartpole"}) == Ticket("cartpole", 0, 100, zoo.entries()["cartpole"].score.greedy)
+
+
+@given(st.dictionaries(st.sampled_from(["agent", "seed", "snapshot", "actions", "protocol"]), st.text(max_size=30)))
+@settings(max_examples=200, deadline=None)
+def test_whatever_is_asked_there_is_a_ticket_or_a_sentence(asked):
+    said = "."
+    try:
+        ticket = ticket_of({"agent": "cartpole"} | asked)
+    except Refused as error:
+        ticket, said = Ticket("cartpole", 0), str(error)
+    assert ticket.agent in zoo.entries()
+    assert said.endswith(".")
+
+
+def test_a_game_comes_chunk_by_chunk_and_ends():
+    asked, n, steps = {"agent": "pendulum", "seed": 1, "snapshot": 0}, 0, 0
+    while (answer := CLIENT.get("/arcade/chunk", params=asked | {"n": n})).status_code == 200:
+        length = int.from_bytes(answer.content[:4], "little")
+        steps += len(json.loads(answer.content[4 : 4 + length])["actions"])
+        n += 1
+    assert (answer.status_code, steps) == (204, 200)
+
+
+def test_a_game_that_has_no_place_is_asked_for_later(monkeypatch):
+    def full(ticket):
+        raise Full
+
+    monkeypatch.setattr(ui.routes.BROADCASTS, "get", full)
+    answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole"})
+    assert answer.status_code == 503
+    assert answer.json()["error"].startswith("So many games")
+
+
+def test_a_chunk_that_takes_long_is_to_be_asked_for_again(monkeypatch):
+    monkeypatch.setattr(ui.routes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 0.5)
+    assert CLIENT.get("/arcade/chunk", params={"agent": "pong", "seed": 5, "n": 900}).status_code == 202
+
+
+def test_damaged_files_are_told_without_their_place(monkeypatch):
+    def damaged(ticket):
+        raise ui.routes.CheckpointError("/secret/place is damaged")
+
+    monkeypatch.setattr(ui.routes, "BROADCASTS", Broadcasts(damaged))
+    answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole"})
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "cartpole cannot play: its files are damaged."}
+
+
+def test_the_app_tells_that_it_is_well():
+    assert CLIENT.get("/healthz").json()["status"] == "ok"
