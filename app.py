@@ -10,7 +10,9 @@ import threading
 from contextlib import suppress
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
-os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # so is this, with its client
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # so are these, with its client
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")  # visitors see what anybody sees, not what the host may
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # games are drawn into arrays here, never in a window
 
 
@@ -23,8 +25,10 @@ def main() -> None:
     import ui
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a polite kill tidies up, as Ctrl-C does
-    threading.Thread(target=ui.warm_up, daemon=True).start()
-    ui.build().launch(**ui.LAUNCH)
+    page = ui.build()
+    page.launch(**ui.LAUNCH, prevent_thread_lock=True)
+    threading.Thread(target=ui.warm_up, daemon=True).start()  # not before: gradio gives up where its page takes 3 s
+    page.block_thread()
 
 
 if __name__ == "__main__":

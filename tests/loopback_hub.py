@@ -310,7 +310,8 @@ class Visit:
     def whoami(self) -> Reply:
         self.require_owner(self.hub.user)
         auth = {"type": "access_token", "accessToken": {"displayName": "test", "role": "write"}}
-        return Reply.of({"type": "user", "name": self.hub.user, "orgs": [], "auth": auth})
+        face = {"fullname": self.hub.user.title(), "avatarUrl": f"{self.hub.url}/avatar.svg"}
+        return Reply.of({"type": "user", "name": self.hub.user, "orgs": [], "auth": auth} | face)
 
     def validate_yaml(self) -> Reply:
         try:

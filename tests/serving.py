@@ -52,6 +52,8 @@ class App(NamedTuple):
     """A line per host that it tried to reach."""
     at_rest: set[int]
     """Its processes while nobody trains."""
+    output: Path
+    """What it has written to its terminal."""
 
     def workers(self) -> set[int]:
         """The processes that train."""
@@ -59,8 +61,8 @@ class App(NamedTuple):
 
 
 @contextmanager
-def serve(directory: Path) -> Iterator[App]:
-    """Starts the app on a free port; `directory` takes its files."""
+def serve(directory: Path, *, root: Path = ROOT, **environment: str) -> Iterator[App]:
+    """Starts the app of the checkout `root` on a free port; `directory` takes its files and is on its path."""
     (directory / "sitecustomize.py").write_text(_NO_NETWORK)
     (directory / "tmp").mkdir()
     asked = directory / "asked"
@@ -68,24 +70,25 @@ def serve(directory: Path) -> Iterator[App]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = os.environ | {
+    environment |= {
         "GRADIO_SERVER_PORT": str(port),
         "PYTHONPATH": str(directory),
         "ASKED": str(asked),
         "TMPDIR": str(directory / "tmp"),
     }
+    output = directory / "output"
     started = time.monotonic()
-    with (directory / "output").open("w") as output:
+    with output.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, "app.py"], cwd=root, env=os.environ | environment, stdout=file, stderr=subprocess.STDOUT
         )
     try:
         url = f"http://127.0.0.1:{port}/"
         assert wait_until(lambda: process.poll() is not None or _answers(url), 60), "the app does not answer"
-        assert process.poll() is None, (directory / "output").read_text()
+        assert process.poll() is None, output.read_text()
         seconds = time.monotonic() - started
         staying = _staying(process.pid)
-        yield App(url, process.pid, seconds, asked, staying)
+        yield App(url, process.pid, seconds, asked, staying, output)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)

@@ -1,21 +1,22 @@
 """The page in a real browser: what a visitor sees, clicks and takes home."""
 
-import shutil
+import base64
 import zipfile
 
+import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+import zoo
 from a3c_core.checkpoint import load_agent
+from a3c_core.play import film, play
+from tests.browsing import chromium, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, serve
 from training.recipes import RECIPES
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install it (Debian: apt install chromium)")
+pytestmark = needs_chromium
 
-PATIENCE = 60_000
-"""Milliseconds that a busy machine may take."""
 STOP_SECONDS = 3.0
 """A stop is promised within a second; the rest is for a busy machine."""
 
@@ -30,6 +31,15 @@ async (selector) => {
 """
 """What a video shows at this moment, as pixels."""
 
+PIXELS = """
+(canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let text = "";
+  for (let i = 0; i < data.length; i += 8192) text += String.fromCharCode(...data.subarray(i, i + 8192));
+  return [canvas.width, canvas.height, btoa(text)];
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
@@ -39,36 +49,30 @@ def app(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
 def page(app: App, browser: Browser):
-    """The page, just opened; nothing that happens on it may be an error or leave this machine."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-    opened, wrong = context.new_page(), []
-    opened.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
-    opened.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("request", lambda request: None if is_ours(request.url, app) else wrong.append(request.url))
-    opened.goto(app.url)
-    yield opened
-    context.close()
-    assert not wrong
-
-
-def is_ours(url: str, app: App) -> bool:
-    return url.startswith((app.url, "data:", "blob:"))
+    with visit(browser, app) as opened:
+        yield opened
 
 
 def picture(page: Page, selector: str) -> str | None:
     return page.evaluate(PICTURE, selector)
+
+
+def pixels(page: Page) -> np.ndarray:
+    """What is on the player's canvas, uint8 [height, width, 3]."""
+    width, height, data = page.locator(".player canvas").first.evaluate(PIXELS)
+    return np.frombuffer(base64.b64decode(data), np.uint8).reshape(height, width, 4)[..., :3]
+
+
+def shown(page: Page) -> str:
+    """What is on the player's canvas, once there is something, as text that differs where the picture does."""
+    page.locator(".player canvas[data-step]").first.wait_for()
+    return page.locator(".player canvas").first.evaluate("canvas => canvas.toDataURL()")
 
 
 def start_training(page: Page, **settings: int) -> None:
@@ -84,43 +88,90 @@ def points(page: Page) -> int:
 
 def test_a_game_is_playing_before_anything_is_clicked(page):
     expect(page).to_have_title("A3C Arcade")
-    page.wait_for_selector("#watch-screen video")
-    assert wait_until(lambda: picture(page, "#watch-screen video"), 30)
-    first = picture(page, "#watch-screen video")
-    assert wait_until(lambda: picture(page, "#watch-screen video") != first, 30)
-    expect(page.locator("#watch-curves .curve")).to_have_count(2)
+    first = shown(page)
+    assert wait_until(lambda: shown(page) != first, 30)
     expect(page.locator("#watch-verdict")).to_contain_text("on average")
+    expect(page.locator(".choice")).to_have_count(2)
 
 
-def test_the_playhead_follows_the_game(page):
-    page.wait_for_selector("#watch-curves .playhead", state="attached")
-    head = page.locator("#watch-curves .playhead").first
-    seen = {head.get_attribute("x1")}
-    assert wait_until(lambda: seen.add(head.get_attribute("x1")) or len(seen) > 3, 30)
+def test_the_canvas_shows_the_game(page):
+    """Step by step, and pixel by pixel: what the page draws is what the game is."""
+    shown(page)
+    page.get_by_role("button", name="Play or pause").click()
+    page.locator(".seek").evaluate("bar => { bar.value = 0; bar.dispatchEvent(new Event('input')); }")
+    agent = zoo.load("cartpole")
+    drawn = list(film(agent, play(agent, 0, max_steps=3)).pictures)
+    for step, picture in enumerate(drawn[1:]):
+        expect(page.locator(".player canvas").first).to_have_attribute("data-step", str(step))
+        if step:
+            assert wait_until(lambda want=picture: np.abs(pixels(page).astype(int) - want).max() < 4, 10)
+        page.get_by_role("button", name="One step forward").click()
+
+
+def test_the_player_pauses_steps_seeks_and_changes_its_speed(page):
+    shown(page)
+    canvas = page.locator(".player canvas").first
+    canvas.press(" ")
+    expect(page.locator(".player")).to_have_attribute("data-state", "paused")
+    page.wait_for_timeout(300)
+    before = shown(page)
+    page.wait_for_timeout(300)
+    assert shown(page) == before
+    step = int(canvas.get_attribute("data-step"))
+    canvas.press("ArrowRight")
+    expect(canvas).to_have_attribute("data-step", str(step + 1))
+    canvas.press("Home")
+    expect(canvas).to_have_attribute("data-step", "0")
+    page.get_by_role("button", name="Speed").click()
+    expect(page.get_by_role("button", name="Speed")).to_have_text("2×")
+    canvas.press("End")
+    assert int(canvas.get_attribute("data-step")) >= step
+
+
+def test_the_playhead_of_the_curves_follows_a_click_on_them(page):
+    shown(page)
+    canvas = page.locator(".player canvas").first
+    canvas.press(" ")
+    assert wait_until(lambda: int(page.locator(".seek").get_attribute("max")) > 100, 30)
+    page.locator(".curve.live canvas").first.click(position={"x": 3, "y": 20})
+    assert wait_until(lambda: int(canvas.get_attribute("data-step")) < 20, 10)
 
 
 def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
-    video = page.locator("#watch-screen video")
-    before = video.get_attribute("src")
-    page.get_by_label("Seed", exact=True).first.fill("1")
-    page.get_by_role("button", name="Watch", exact=True).click()
-    expect(video).not_to_have_attribute("src", before)
-    expect(page.locator("#watch-screen .name")).to_have_text("cartpole, seed 1")
+    shown(page)
+    page.get_by_role("button", name="Another game").click()
+    expect(page.locator(".player .name")).to_contain_text("seed 1")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download the video").click()
+        page.get_by_role("link", name="MP4").click()
     assert download.value.suggested_filename == "cartpole-seed-1.mp4"
 
 
 def test_choosing_another_agent_shows_its_game(page):
-    page.wait_for_selector("#watch-screen video")
+    shown(page)
     page.get_by_label("pendulum").first.click()
-    expect(page.locator("#watch-screen .shot")).to_have_attribute("data-game", "Pendulum-v1")
+    expect(page.locator("#watch-player .shot")).to_have_attribute("data-game", "Pendulum-v1")
+    expect(page.locator(".choice")).to_have_count(1)
+
+
+def test_a_link_opens_the_same_moment(app, page):
+    page.goto(f"{app.url}?agent=pong&seed=7&snapshot=25&protocol=sticky&at=60")
+    canvas = page.locator(".player canvas").first
+    assert wait_until(lambda: int(canvas.get_attribute("data-step") or 0) >= 60, 60)
+    expect(page.locator(".player .name")).to_contain_text("pong, likeliest actions, seed 7, at 25 % of training")
+    page.get_by_role("button", name="Copy a link").click()
+    assert wait_until(lambda: "agent=pong&seed=7&snapshot=25" in page.url, 10)
+
+
+def test_a_link_that_names_no_game_is_explained(app, page):
+    page.goto(f"{app.url}?agent=nobody&seed=<b>")
+    expect(page.get_by_text("Choose an agent")).to_be_visible()
+    shown(page)
 
 
 def test_a_bad_seed_is_explained(page):
-    page.wait_for_selector("#watch-screen video")
+    shown(page)
     page.get_by_label("Seed", exact=True).first.fill("-3")
-    page.get_by_role("button", name="Watch", exact=True).click()
+    page.get_by_label("Seed", exact=True).first.press("Enter")
     expect(page.get_by_text("The seed must be a whole number")).to_be_visible()
 
 
@@ -170,9 +221,9 @@ def test_another_game_brings_its_own_settings(page):
 @pytest.mark.parametrize("tab", ["Watch", "Retrain"])
 def test_on_a_phone_nothing_sticks_out(page, tab):
     page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_selector("#watch-screen video")
+    shown(page)
     page.get_by_role("tab", name=tab).click()
-    page.get_by_role("button", name={"Watch": "Watch", "Retrain": "Train"}[tab], exact=True).wait_for()
+    page.get_by_role("button", name={"Watch": "Another game", "Retrain": "Train"}[tab], exact=True).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

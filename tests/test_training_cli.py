@@ -29,14 +29,6 @@ INVADERS = replace(RECIPES["pong"], env="ALE/SpaceInvaders-v5")
 SMALL = ("--steps", "300", "--envs-per-worker", "4", "--n-steps", "5", "20", "--optimizer", "rmsprop")
 
 
-@pytest.fixture(autouse=True)
-def usual_signals():
-    """The command line takes SIGTERM for itself; a test gives it back."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
 @pytest.fixture
 def checkpoint(tmp_path):
     save_agent(tmp_path / "balancer", toy.balancer())

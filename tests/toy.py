@@ -180,6 +180,11 @@ def balancer(*, steps: int = 1000) -> Agent:
     return agent._replace(steps=steps)
 
 
+def beginner(*, steps: int = 1000) -> Agent:
+    """A CartPole agent that drops each pole within a dozen steps: its games are quick to play and to film."""
+    return Agent.untrained(Recipe(head_layers=()))._replace(steps=steps)
+
+
 def run_of(directory, agent):
     """What training leaves behind: a checkpoint and a log, whose last moment is after half an hour."""
     save_agent(directory, agent)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import load_agent, write_record
+from a3c_core.checkpoint import CheckpointError, load_agent, write_record
 from a3c_core.play import Score, film, play
 from a3c_core.video import write_mp4
 from training.keep import describe
@@ -37,7 +37,15 @@ class Publication(NamedTuple):
 
     @classmethod
     def of_entry(cls, entry: ZooEntry, *, episodes: int | None, progress: Callable[[int], None]) -> "Publication":
-        """Of an agent of the zoo. Raises Contradiction where the score in its record does not hold."""
+        """Of an agent of the zoo. Raises Contradiction where the score in its record does not hold.
+
+        Raises CheckpointError where the log of its training is not here, which is published too.
+        """
+        if not (entry.directory / LOG).is_file():
+            raise CheckpointError(
+                f"{entry.directory} has no {LOG}, which tells how {entry.name} was trained: get the zoo again, or "
+                "publish the directory that training wrote."
+            )
         agent = entry.open()
         scores = rescore(agent, entry.scores, episodes=episodes, progress=progress)
         return cls(entry, agent, entry.directory, scores)
@@ -61,7 +69,7 @@ class Publication(NamedTuple):
             name,
             summary=summary,
             command=command_of(name, agent.recipe),
-            episodes=episodes or 100,
+            episodes=100 if episodes is None else episodes,
             greedy=greedy,
             progress=progress,
         )

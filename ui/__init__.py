@@ -7,7 +7,8 @@ import gradio as gr
 
 import zoo
 from training.run import warm_up as warm_up_workers
-from ui import retrain, watch
+from ui import publishing, retrain, watch
+from ui.routes import ROUTES
 from ui.runs import RUNS
 from ui.screen import PLAIN
 from ui.theme import CSS, THEME
@@ -22,6 +23,7 @@ LAUNCH: dict[str, Any] = {
     "mcp_server": False,
     "footer_links": [],
     "max_file_size": "1mb",
+    "app_kwargs": {"routes": ROUTES},
 }
 """Keyword arguments of `Blocks.launch`."""
 
@@ -38,23 +40,25 @@ def build() -> gr.Blocks:
         title="A3C Arcade", analytics_enabled=False, delete_cache=(CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS)
     ) as page:
         gr.HTML(MARQUEE, elem_id="marquee", **PLAIN)
-        with gr.Tabs():
+        kept = gr.BrowserState() if publishing.OFFERED else None  # out here: what is on a tab starts without its value
+        with gr.Tabs() as tabs:
             with gr.Tab("Watch", id="watch"):
                 watch.build(page)
             with gr.Tab("Retrain", id="retrain"):
-                retrain.build()
+                retrain.build(page, tabs, kept)
         page.unload(_leave)
     return page.queue(max_size=100)
 
 
 def _leave(request: gr.Request) -> None:
-    RUNS.leave_page(request.session_hash)
+    RUNS.leave_page(request.session_hash, keep=publishing.OFFERED)  # a visitor may be away to sign in
 
 
 def warm_up() -> None:
     """Does ahead of the first visitor what the first visitor would wait for. Nobody waits for this."""
     warm_up_workers()
-    watch.warm_up()
+    with suppress(OSError, ValueError):  # whoever asks for the agent will be told
+        watch.warm_up()
     for entry in zoo.entries().values():
         if not entry.directory.exists():  # it is on the Hub alone
             with suppress(OSError, ValueError):

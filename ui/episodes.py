@@ -1,12 +1,14 @@
 """Games as videos: recording one, and a shelf of recordings that all visitors share."""
 
 import atexit
+import secrets
 import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from a3c_core.agent import Agent
+from a3c_core.envs import Protocol
 from a3c_core.play import film, play
 from a3c_core.video import write_mp4
 
 GAMES_AT_ONCE = threading.Semaphore(2)
 """Playing and encoding take a core each."""
+MOST_STEPS = 100_000
+"""More than any game of the zoo's takes."""
 
 
 class Recording(NamedTuple):
@@ -31,6 +36,8 @@ class Recording(NamedTuple):
     """[T] return so far, after each step."""
     values: np.ndarray
     """[T] the discounted sum of rewards that the agent expected from here on."""
+    cut: bool = False
+    """Whether the game went on, but was not played any further."""
 
     @property
     def total(self) -> float:
@@ -38,12 +45,22 @@ class Recording(NamedTuple):
         return float(self.returns[-1])
 
 
-def record(agent: Agent, seed: int, video: Path, *, title: str, greedy: bool = True) -> Recording:
+def record(
+    agent: Agent,
+    seed: int,
+    video: Path,
+    *,
+    title: str,
+    greedy: bool = True,
+    protocol: Protocol = "classic",
+    max_steps: int = MOST_STEPS,
+) -> Recording:
     """Plays one game and writes it to `video`. Raises ValueError for a seed that is no scoring seed."""
     with GAMES_AT_ONCE:
-        episode = play(agent, seed, greedy=greedy)
+        episode = play(agent, seed, greedy=greedy, protocol=protocol, max_steps=max_steps)
         write_mp4(film(agent, episode), video, title=title, comment=episode.outcome)
-    return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values)
+    cut = len(episode.actions) == max_steps
+    return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values, cut)
 
 
 class Shelf:
@@ -51,10 +68,10 @@ class Shelf:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._recordings: OrderedDict[tuple[str, int], Future[Recording]] = OrderedDict()
+        self._recordings: OrderedDict[Hashable, Future[Recording]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, int], make: Callable[[], Recording]) -> Recording:
+    def get(self, key: Hashable, make: Callable[[], Recording]) -> Recording:
         """The recording of that key. Whoever asks first makes it, others wait for theirs; a failure is not kept."""
         with self._lock:
             found = self._recordings.get(key)
@@ -76,7 +93,10 @@ class Shelf:
         with self._lock:
             done = [key for key, future in self._recordings.items() if future.done()]
             for key in done[: max(0, len(self._recordings) - self.size)]:
-                self._recordings.pop(key).result().video.unlink(missing_ok=True)
+                video = self._recordings.pop(key).result().video
+                video.unlink(missing_ok=True)
+                with suppress(OSError):  # where other videos are beside it
+                    video.parent.rmdir()
 
 
 @cache
@@ -85,3 +105,27 @@ def scratch() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="a3c-arcade-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
+
+
+SHELF = Shelf(size=64)
+
+
+def filmed(
+    key: Hashable,
+    name: str,
+    load: Callable[[], Agent],
+    seed: int,
+    *,
+    greedy: bool,
+    protocol: Protocol = "classic",
+    max_steps: int = MOST_STEPS,
+) -> Recording:
+    """A game from the shelf, or recorded now. Raises CheckpointError or OSError where it can't be played."""
+
+    def make() -> Recording:
+        video = scratch() / secrets.token_hex(4) / f"{name.replace('/', '-')}-seed-{seed}.mp4"
+        video.parent.mkdir()
+        title = f"A3C Arcade: {name}"
+        return record(load(), seed, video, title=title, greedy=greedy, protocol=protocol, max_steps=max_steps)
+
+    return SHELF.get(key, make)

@@ -141,7 +141,7 @@ function begin(mine, about) {
   canvas.style.objectFit = "fill";
   shot.dataset.game = about.env;
   name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
-    (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "");
+    (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "");
   canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
   layChoices(about);
 }

@@ -10,10 +10,11 @@ from huggingface_hub import constants
 from a3c_core.checkpoint import CheckpointError
 from training.publish import Publication
 from training.publish import publish as publish_agent
-from training.recipes import RECIPES
+from ui.episodes import GAMES_AT_ONCE
 from ui.runs import RUNS
-from ui.settings import TRAINABLE, refusal
+from ui.settings import name_of, refusal
 from ui.status import status_of
+from ui.strangers import words_of
 from zoo import hub
 
 OFFERED = bool(os.environ.get("OAUTH_CLIENT_ID") or os.environ.get("A3C_OAUTH"))
@@ -21,11 +22,15 @@ OFFERED = bool(os.environ.get("OAUTH_CLIENT_ID") or os.environ.get("A3C_OAUTH"))
 
 SUMMARY = "Trained in a browser, in the A3C Arcade."
 GAMES = 100
+"""That score an agent before it is published."""
+AT_ONCE = 4
+"""Visitors who publish at the same time: most of it is waiting for the Hub."""
+UNPUBLISHED = "It is not published. Your agent is still here: try again, sign out and in, or download it."
 
 
 def build() -> gr.Button:
-    """The button that signs in and the one that publishes, which is returned."""
-    gr.LoginButton("Sign in to publish your agent", size="md")
+    """The button that signs in and out, and the one that publishes, which is returned."""
+    gr.LoginButton("Sign in to publish", "Sign out ({})", size="md", elem_id="sign-in")
     return gr.Button("Publish to my account", elem_classes="quiet", elem_id="publish")
 
 
@@ -35,16 +40,17 @@ def publish(run_id: str | None, profile: gr.OAuthProfile | None, token: gr.OAuth
     if run is None or not run.outcome:
         raise refusal("Train an agent first: there is none to publish.")
     if profile is None or token is None:
-        raise refusal("Sign in with Hugging Face first.")
-    name = next(name for name in TRAINABLE if RECIPES[name].env == run.recipe.env)
+        raise refusal("Sign in with Hugging Face first, with the button above.")
+    name = name_of(run.recipe)
     repo = hub.repository_of(name, run.recipe.env, profile.username)
     try:
         yield status_of(f"Playing {GAMES} games to score your agent.")
-        publication = Publication.of_run(run.checkpoint, name, summary=SUMMARY, episodes=GAMES)
+        with GAMES_AT_ONCE:
+            publication = Publication.of_run(run.checkpoint, name, summary=SUMMARY, episodes=GAMES)
         yield status_of(f"Recording a game and uploading to {repo}.")
         publish_agent(publication, repo, token=token.token)
     except (CheckpointError, OSError) as error:
-        yield status_of(f"Not published: {error}")
+        yield status_of(f"{words_of(error)} {UNPUBLISHED}")
         return
     address = escape(f"{constants.ENDPOINT}/{repo}", quote=True)
     yield f'<p role="status">Published: <a href="{address}" target="_blank" rel="noopener">{escape(repo)}</a></p>'

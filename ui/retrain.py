@@ -14,7 +14,7 @@ import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError, load_agent
 from a3c_core.recipe import Recipe
-from training.log import LOG, Progress
+from training.log import LOG, Progress, read_log
 from training.recipes import RECIPES
 from training.run import WorkerDied
 from training.run import train as train_recipe
@@ -23,8 +23,8 @@ from ui.episodes import record
 from ui.figures import Goal, curve, number
 from ui.games import game_of
 from ui.runs import AT_ONCE, IN_LINE, RUNS, LineFull, Run
-from ui.screen import PLAIN, Shot, screen, show
-from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Setting, choice, choices, recipe_of, refusal
+from ui.screen import PLAIN, Shot, into_view, screen, show
+from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Setting, choice, choices, name_of, recipe_of, refusal
 from ui.status import duration, status_of
 
 MOST_SECONDS = 300.0
@@ -49,10 +49,11 @@ class View(NamedTuple):
     again: Any = UNCHANGED
     train_button: Any = UNCHANGED
     stop_button: Any = UNCHANGED
+    sharing: Any = UNCHANGED
 
 
-def build() -> None:
-    """Lays out the tab and wires it."""
+def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
+    """Lays out the tab and wires it; `kept` is where the browser notes the visitor's run while the page signs in."""
     first = RECIPES[TRAINABLE[0]]
     run_id = gr.State(delete_callback=RUNS.discard)
     with gr.Column(elem_classes="cabinet"):
@@ -68,11 +69,12 @@ def build() -> None:
                 stop_button = gr.Button("Stop", interactive=False, min_width=100)
             download = gr.DownloadButton("Download the checkpoint", visible=False, elem_classes="quiet")
             again = gr.Button("Another game", visible=False, elem_classes="quiet")
-            sharing = publishing.build() if publishing.OFFERED else None
+            with gr.Column(visible=False) as sharing:
+                publish = publishing.build() if kept else None
             with gr.Accordion("More settings", open=False, elem_classes="more"):
                 numbers += [number_box(setting, first) for setting in SETTINGS[VISIBLE:]]
 
-    view = [run_id, status, figure, stage, download, again, train_button, stop_button]
+    view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing]
     unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
     compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
     game.input(preset, game, [*numbers, figure], **unqueued)
@@ -82,8 +84,18 @@ def build() -> None:
     training.then(ready, None, [train_button, stop_button], **unqueued)
     training.success(**compared, api_name="compare", concurrency_limit=8)
     again.click(**compared, api_visibility="private", concurrency_limit=8)
-    if sharing:
-        sharing.click(publishing.publish, run_id, status, show_progress="hidden", api_visibility="private")
+    if publish:
+        publish.click(js=into_view("train-status"))
+        publish.click(
+            publishing.publish,
+            run_id,
+            status,
+            show_progress="hidden",
+            api_visibility="private",
+            concurrency_limit=publishing.AT_ONCE,
+        )
+        training.success(lambda run_id: run_id, run_id, kept, **unqueued)
+        page.load(restore, kept, [tabs, game, *numbers, *view], **unqueued)
     stop_button.click(stop, run_id, status, queue=False, show_progress="hidden", api_name="stop")
 
 
@@ -121,6 +133,7 @@ def train(previous: str | None, game: str, *values: float, request: gr.Request |
             screen=[],
             download=gr.update(visible=False),
             again=gr.update(visible=False),
+            sharing=gr.update(visible=False),
             train_button=gr.update(interactive=False),
             stop_button=gr.update(interactive=True),
         )
@@ -174,7 +187,25 @@ def learn(run: Run) -> Iterator[View]:
     yield View(
         status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
         download=gr.update(value=str(archive), visible=True),
+        sharing=gr.update(visible=True),
     )
+
+
+def restore(run_id: str | None, request: gr.Request) -> list[Any]:
+    """The tab as its visitor left it to sign in: tabs, game, settings and what the training shows."""
+    run = RUNS.get(run_id)
+    if run is None or not run.outcome:
+        return [UNCHANGED] * (2 + len(SETTINGS) + len(View._fields))
+    run.session = request.session_hash
+    view = View(
+        run_id=run.id,
+        status=status_of(run.outcome, run.last, over=True),
+        curve=learning_curve(run.recipe, read_log(run.checkpoint)),
+        download=gr.update(value=str(archive_of(run)), visible=True),
+        again=gr.update(visible=True),
+        sharing=gr.update(visible=True),
+    )
+    return [gr.Tabs(selected="retrain"), name_of(run.recipe), *(each.of(run.recipe) for each in SETTINGS), *view]
 
 
 def stop(run_id: str | None) -> str:
@@ -209,9 +240,14 @@ def compare(run_id: str | None) -> tuple[Any, Any, Any]:
     return show(*shots), status_of(sentence, run.last, over=True), gr.update(visible=True)
 
 
+def archive_of(run: Run) -> Path:
+    """Where the zip file of a run's checkpoint is."""
+    return run.directory / f"{game_of(run.recipe.env).name.lower()}-a3c.zip"
+
+
 def packed(run: Run) -> Path:
     """The run's checkpoint as a zip file."""
-    path = run.directory / f"{game_of(run.recipe.env).name.lower()}-a3c.zip"
+    path = archive_of(run)
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for file in (MODEL, RECIPE, LOG):
             archive.write(run.checkpoint / file, file)

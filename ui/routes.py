@@ -13,7 +13,9 @@ import zoo
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
+from ui.episodes import Recording, filmed
 from ui.stream import BROADCASTS, MOST_CHUNKS, Full, Ticket
+from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
@@ -60,6 +62,8 @@ async def chunk(request: Request) -> Response:
         return refusal(400, str(error))
     except Full:
         return refusal(503, "So many games are being played that yours has to wait for a moment.")
+    except HubError as error:
+        return refusal(503, f"{ticket.agent} is not here yet: {error}")
     except (CheckpointError, OSError):
         return refusal(500, f"{ticket.agent} cannot play: its files are damaged.")
     for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
@@ -75,15 +79,21 @@ async def chunk(request: Request) -> Response:
     return Response(status_code=202)
 
 
+def recorded(ticket: Ticket) -> Recording:
+    """A game of the zoo as a video, recorded now or earlier. Raises CheckpointError or OSError where it can't play."""
+    agent, seed, snapshot, greedy, protocol = ticket
+    return filmed(ticket, agent, lambda: zoo.load(agent, snapshot), seed, greedy=greedy, protocol=protocol)
+
+
 def video(request: Request) -> Response:
     """GET /arcade/video?agent=pong&seed=7: a whole game as MP4."""
-    from ui.watch import recorded
-
     try:
         ticket = ticket_of(request.query_params)
         path = recorded(ticket).video
     except Refused as error:
         return refusal(400, str(error))
+    except HubError as error:
+        return refusal(503, f"{ticket.agent} is not here yet: {error}")
     except (CheckpointError, OSError):
         return refusal(500, "The game could not be recorded. Please try later.")
     name = f"{ticket.agent}-seed-{ticket.seed}.mp4"

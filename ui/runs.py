@@ -96,10 +96,10 @@ class Runs:
             if run.ended is not None:
                 self._throw_away(run)
 
-    def leave_page(self, session: str | None) -> None:
-        """Discards the runs of a page that was closed."""
+    def leave_page(self, session: str | None, *, keep: bool = False) -> None:
+        """Discards the runs of a page that was closed; with `keep` only those under way."""
         for run in list(self._runs.values()):
-            if session is not None and run.session == session:
+            if session is not None and run.session == session and not (keep and run.ended is not None):
                 self.discard(run.id)
 
     def sweep(self) -> None:

@@ -30,6 +30,11 @@ def screen(elem_id: str) -> gr.HTML:
     return gr.HTML(elem_id=elem_id, elem_classes="screen", html_template='<div class="stage"></div>', **plain)
 
 
+def into_view(elem_id: str) -> str:
+    """The script that scrolls to an element, on a phone, where it may be far from the button that changes it."""
+    return f"() => {{ document.getElementById('{elem_id}').scrollIntoView({{block: 'nearest', behavior: 'smooth'}}); }}"
+
+
 def show(*shots: Shot) -> list[dict[str, Any]]:
     """The value of a screen that shows `shots`."""
     return [

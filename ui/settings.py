@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -14,9 +14,9 @@ TRAINABLE = ("cartpole", "pendulum")
 """Recipes that learn within minutes on a small machine."""
 
 
-def choice(options: list[str] | list[tuple[str, str]], *, label: str) -> gr.Radio:
+def choice(options: list[Any], *, label: str, info: str | None = None) -> gr.Radio:
     """A radio button, the first option chosen, that hands any value on: handlers answer an unknown one in words."""
-    radio = gr.Radio(options, label=label)
+    radio = gr.Radio(options, label=label, info=info)
     radio.preprocess = lambda payload: payload
     first = options[0]
     radio.value = first[1] if isinstance(first, tuple) else first
@@ -61,6 +61,11 @@ VISIBLE = 2
 def choices() -> list[tuple[str, str]]:
     """The games on offer, as a radio button wants them."""
     return [(game_of(RECIPES[name].env).name, name) for name in TRAINABLE]
+
+
+def name_of(recipe: Recipe) -> str:
+    """The name of the shipped recipe that `recipe` was made from."""
+    return next(name for name in TRAINABLE if RECIPES[name].env == recipe.env)
 
 
 def recipe_of(name: object, values: tuple[object, ...]) -> Recipe:

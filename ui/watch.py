@@ -1,156 +1,167 @@
 """The Watch tab: an agent of the zoo plays a game."""
 
-import math
-import secrets
-from collections.abc import Callable
+from collections.abc import Mapping
 from html import escape
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import gradio as gr
 
 import zoo
-from a3c_core.agent import Agent
-from a3c_core.checkpoint import CheckpointError, load_agent
-from a3c_core.envs import FIRST_TRAINING_SEED
-from ui.episodes import Recording, Shelf, record, scratch
-from ui.figures import curve, number
+from a3c_core.atari import ROMS
+from a3c_core.checkpoint import CheckpointError
+from ui.figures import number
 from ui.games import game_of
-from ui.screen import PLAIN, Shot, screen, show
+from ui.player import player, showing
+from ui.routes import LAST_SEED, Refused, recorded, ticket_of
+from ui.routes import number as whole_of
+from ui.screen import PLAIN, into_view, screen
 from ui.settings import choice, refusal, whole
-from zoo import hub
+from ui.strangers import watch_repository
+from ui.stream import BROADCASTS, MOST_STEPS
+from zoo.hub import HubError
 
-SHELF = Shelf(size=64)
-LAST_SEED = FIRST_TRAINING_SEED - 1
 
+class Shown(NamedTuple):
+    """What choosing a game of the zoo puts on the page; what a stranger's left there goes."""
 
-class Watched(NamedTuple):
-    """What a game puts on the page."""
-
-    screen: list[dict[str, Any]]
+    player: dict[str, Any]
     verdict: str
+    seed: int
+    snapshot: Any
+    sticky: Any
+    screen: list[dict[str, Any]]
     curves: str
-    video: str
 
 
 def build(page: gr.Blocks) -> None:
     """Lays out the tab and wires it."""
     names = list(zoo.entries())
     with gr.Column(elem_classes="cabinet"):
-        stage = screen("watch-screen")
+        stage = player("watch-player")
+        stranger_stage = screen("watch-screen")
         with gr.Column(elem_classes="controls"):
             agent = choice(names, label="Agent")
+            snapshot = choice(stages(zoo.entries()[names[0]]), label="Training", info="Watch it learn.")
+            snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
-            button = gr.Button("Watch", variant="primary")
+            another = gr.Button("Another game", variant="primary")
             verdict = gr.HTML(elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
-            download = gr.DownloadButton("Download the video", elem_classes="quiet")
+            with gr.Accordion("How it plays", open=False, elem_classes="more"):
+                actions = choice([("as scored", ""), ("likeliest", "greedy"), ("drawn", "sampled")], label="Actions")
+                sticky = gr.Checkbox(label="Sticky actions: the console repeats a quarter of them", visible=False)
             with gr.Accordion("An agent from the Hub", open=False, elem_classes="more"):
                 repo = gr.Textbox(
                     label="Repository",
                     placeholder="user/a3c-CartPole-v1",
                     info="Anybody's agent of A3C Arcade's format.",
+                    max_lines=1,
                     max_length=300,
                     elem_id="watch-repo",
                 )
                 fetch = gr.Button("Watch it", elem_classes="quiet")
+                download = gr.DownloadButton("Download the video", elem_id="watch-download", elem_classes="quiet")
         curves = gr.HTML(elem_id="watch-curves", elem_classes="curves", **PLAIN)
-    outputs = [stage, verdict, curves, download]
-    gr.on(
-        [button.click, seed.submit, agent.input],
-        watch,
-        [agent, seed],
-        outputs,
-        api_name="watch",
-        concurrency_limit=8,
-        show_progress_on=[stage],
+
+    chosen, shown = (
+        [agent, snapshot, seed, actions, sticky],
+        [stage, verdict, seed, snapshot, sticky, stranger_stage, curves],
     )
+    unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+    gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **unqueued)
+    another.click(another_game, chosen, shown, **unqueued)
+    page.load(arrive, None, [agent, actions, *shown], show_progress="hidden", api_visibility="private")
+    gr.api(watch, api_name="watch", concurrency_limit=2)
+
+    asked = [fetch.click, repo.submit]
+    gr.on(asked, js=into_view("watch-screen"))
     gr.on(
-        [fetch.click, repo.submit],
+        asked,
         watch_repository,
         [repo, seed],
-        outputs,
+        [stranger_stage, verdict, curves, download],
         api_name="watch_repository",
         concurrency_limit=4,
-        show_progress_on=[stage],
+        show_progress_on=[stranger_stage],
     )
-    page.load(watch, [agent, seed], outputs, queue=False, show_progress="hidden", api_visibility="private")
 
 
-def watch(agent: str, seed: float) -> Watched:
-    """Plays one game with an agent of the zoo, or takes it from the shelf."""
-    entries = zoo.entries()
-    if not (isinstance(agent, str) and agent in entries):
-        raise refusal(f"Choose an agent: {' or '.join(entries)}.")
-    entry = entries[agent]
+def stages(entry: zoo.ZooEntry) -> list[tuple[str, int]]:
+    """The moments of its training at which an agent can be watched; one is not finished where steps are left."""
+    done = min(100, 100 * entry.score.steps // entry.recipe.steps)
+    names = {0: "none", 100: "all" if done == 100 else f"{done} %"}
+    return [(names.get(share, f"{share} %"), share) for share in entry.snapshots]
+
+
+def show_game(agent: object, snapshot: object, seed: object, actions: object, sticky: object) -> Shown:
+    """Another game of an agent of the zoo. Raises gr.Error, with a sentence, for what is not on offer."""
+    entry = zoo.entries().get(agent) if isinstance(agent, str) else None
+    kept = {"snapshot": str(snapshot)} if entry and snapshot in entry.snapshots else {}
+    chosen = {"actions": actions} if actions else {}
+    protocol = {"protocol": "sticky"} if sticky and entry and entry.recipe.env in ROMS else {}
     seed = whole(seed, "The seed", 0, LAST_SEED)
-    recording = recorded(agent, seed)
-    return Watched(
-        screen=show(Shot(f"{agent}, seed {seed}", recording)),
-        verdict=verdict_of(recording, entry),
-        curves=curves_of(recording),
-        video=str(recording.video),
-    )
+    return shown_by({"agent": str(agent), "seed": str(seed)} | kept | chosen | protocol)
 
 
-def watch_repository(text: str, seed: float) -> Watched:
-    """Plays one game with the agent that anybody has published on the Hub."""
-    repo = hub.repository(text) if isinstance(text, str) else None
-    if repo is None:
-        raise refusal("Name a repository on the Hugging Face Hub, as user/name.")
+def another_game(agent: object, snapshot: object, seed: object, actions: object, sticky: object) -> Shown:
+    """The game of the next seed."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
+    return show_game(agent, snapshot, (seed + 1) % (LAST_SEED + 1), actions, sticky)
+
+
+def shown_by(asked: Mapping[str, str]) -> Shown:
+    """The game that a query names, as it is in a link. Raises gr.Error, with a sentence, for one that can't be."""
     try:
-        directory = zoo.fetched(repo)
-        agent = load_agent(directory)
-        recording = filmed((str(directory), seed), repo, lambda: agent, greedy=zoo.is_greedy(repo))
-    except (CheckpointError, OSError) as error:
-        raise refusal(escape(str(error))) from None  # a toast is HTML, and strangers' words are in it
-    return Watched(
-        screen=show(Shot(f"{repo}, seed {seed}", recording)),
-        verdict=verdict_of(recording),
-        curves=curves_of(recording),
-        video=str(recording.video),
+        ticket, at = ticket_of(asked), whole_of(asked, "at", 0, MOST_STEPS)
+    except Refused as error:
+        raise refusal(escape(str(error))) from None
+    entry = zoo.entries()[ticket.agent]
+    return Shown(
+        player=showing(ticket, at or None),
+        verdict=about(entry),
+        seed=ticket.seed,
+        snapshot=gr.update(choices=stages(entry), value=ticket.snapshot),
+        sticky=gr.update(visible=entry.recipe.env in ROMS, value=ticket.protocol == "sticky"),
+        screen=[],
+        curves="",
     )
 
 
-def recorded(agent: str, seed: int) -> Recording:
-    """The game that `agent` plays from `seed`, recorded now or earlier."""
+def arrive(request: gr.Request) -> tuple[Any, ...]:
+    """What the page shows first: the game that its address names, else the zoo's first agent."""
+    asked = dict(request.query_params)
     try:
-        return filmed((agent, seed), agent, lambda: zoo.load(agent), greedy=zoo.is_greedy(agent))
-    except (CheckpointError, OSError):
-        raise gr.Error(f"{agent} cannot play: its files are damaged.") from None
+        shown = shown_by({"agent": next(iter(zoo.entries()))} | asked)
+    except gr.Error as error:
+        gr.Warning(error.message)  # which only an event of the queue can show
+        asked, shown = {}, shown_by({"agent": next(iter(zoo.entries()))})
+    return shown.player["agent"], asked.get("actions", ""), *shown
 
 
-def filmed(key: tuple[str, int], name: str, load: Callable[[], Agent], *, greedy: bool) -> Recording:
-    """A game from the shelf, or recorded now. Raises CheckpointError or OSError where it can't be played."""
-
-    def make() -> Recording:
-        video = scratch() / f"{name.replace('/', '-')}-seed-{key[1]}-{secrets.token_hex(4)}.mp4"
-        return record(load(), key[1], video, title=f"A3C Arcade: {name}", greedy=greedy)
-
-    return SHELF.get(key, make)
-
-
-def verdict_of(recording: Recording, entry: zoo.ZooEntry | None = None) -> str:
-    """The game's return in words, with what an agent of the zoo scores on average."""
-    average = entry and (
-        f" {escape(entry.name)} scores <strong>{number(entry.score.mean)} ± {number(entry.score.std)}</strong> on "
-        f"average ({escape(entry.score.conditions)})."
-    )
+def about(entry: zoo.ZooEntry) -> str:
+    """What an agent scores on average, and what a good score is."""
+    score = entry.score
     return (
-        f"<p>Return <strong>{number(recording.total)}</strong> in this game.{average or ''}</p>"
-        f"<p>{escape(game_of(recording.env).goal)}</p>"
+        f"<p>{escape(entry.name)} scores <strong>{number(score.mean)} ± {number(score.std)}</strong> on average "
+        f"({escape(score.conditions)}).</p><p>{escape(game_of(entry.recipe.env).goal)}</p>"
     )
 
 
-def curves_of(recording: Recording) -> str:
-    """Return so far and value estimate over the game."""
-    steps = range(1, len(recording.returns) + 1)
-    shared = {"game": recording.env, "ends": ("start", f"{len(steps):,} steps"), "readout": True}
-    finite = [value if math.isfinite(value) else 0.0 for value in recording.values.tolist()]
-    return curve(steps, recording.returns.tolist(), label="Return so far", **shared) + curve(
-        steps, finite, label="Value: rewards it still expects, discounted", **shared
-    )
+def watch(agent: str, seed: int) -> dict[str, Any]:
+    """Plays one game with an agent of the zoo: its return, its steps, and where its video is."""
+    try:
+        ticket = ticket_of({"agent": str(agent), "seed": str(whole(seed, "The seed", 0, LAST_SEED))})
+        recording = recorded(ticket)
+    except Refused as error:
+        raise refusal(escape(str(error))) from None
+    except HubError as error:
+        raise refusal(escape(f"{ticket.agent} is not here yet: {error}")) from None
+    except (CheckpointError, OSError):
+        raise gr.Error(f"{ticket.agent} cannot play: its files are damaged.") from None
+    query = urlencode({"agent": ticket.agent, "seed": ticket.seed})
+    return {"return": recording.total, "steps": len(recording.returns), "video": f"/arcade/video?{query}"}
 
 
 def warm_up() -> None:
-    """Records the game that every visitor sees first."""
-    recorded(next(iter(zoo.entries())), 0)
+    """Begins the game that every visitor sees first."""
+    BROADCASTS.get(ticket_of({"agent": next(iter(zoo.entries()))}))

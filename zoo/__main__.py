@@ -114,6 +114,10 @@ def verify(
         agent, entry = zoo.load(choice), zoo.find(choice)
         if entry is None:
             raise ValueError(f"{choice} has no record to check: score it with python -m training evaluate {choice}")
+        if choice not in zoo.entries():
+            from zoo import hub
+
+            hub.agent_files(zoo.repository(choice))
         with tqdm(unit=" games", disable=not sys.stderr.isatty()) as bar:
             scores = rescore(agent, entry.scores, episodes=episodes, progress=lambda n, bar=bar: bar.update(n - bar.n))
         for claim, score in zip(entry.scores, scores, strict=True):
@@ -149,10 +153,10 @@ def download(
         pinned = zoo.entries()[choice].published if choice in zoo.entries() else None
         at = revision or (pinned.revision if pinned and pinned.repo == repo else None)
         agent = hub.agent_files(repo, at, seconds=seconds)
-        directory = to / Path(choice).name
+        load_agent(agent[hub.CONFIG].parent)
+        directory = to / (choice if choice in zoo.entries() else repo.split("/")[1])
         for file, path in agent.items():
             replace(directory / file, partial(shutil.copyfile, path))
-        load_agent(directory)
         print(f"{directory}: {len(agent)} files of {repo}")
 
 

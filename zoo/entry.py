@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+import re
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
@@ -17,6 +18,9 @@ from a3c_core.recipe import Recipe
 ENTRIES = Path(__file__).parent / "entries"
 NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 WEIGHTS = Path(__file__).parent / "weights"
+File = Annotated[str, Field(pattern=rf"^({SNAPSHOTS}/[1-9][0-9]?/)?({re.escape(MODEL)}|{re.escape(RECIPE)})$")]
+"""A file of a checkpoint or of a snapshot, by its path; a record names no others, which might lie anywhere."""
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class UnknownAgent(ValueError):
@@ -48,7 +52,7 @@ class ZooEntry:
     """Everything needed to make it again."""
     command: str
     """The command that made it."""
-    hours: float
+    hours: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Wall-clock hours of its training."""
     machine: str
     """What it was trained on."""
@@ -58,7 +62,7 @@ class ZooEntry:
     """By the classic protocol, the only one but for Atari."""
     sticky_score: Score | None = None
     """By the protocol with sticky actions, for Atari."""
-    sha256: dict[str, str]
+    sha256: dict[File, Hash]
     """Hash of each file of the checkpoint and of its snapshots, by its path in the directory."""
     published: Published | None = None
     """Where the Hub has it, if it has."""

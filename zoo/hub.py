@@ -15,13 +15,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 from huggingface_hub import HfApi, ModelCardData, ResolvedRevision, hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionResolutionError
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError, RevisionResolutionError
 
-from a3c_core.checkpoint import MAX_JSON_BYTES, CheckpointError
-from zoo.entry import read_entry
+from a3c_core.checkpoint import MAX_JSON_BYTES, CheckpointError, printable
+from zoo.entry import checkpoint_files, hash_of, read_entry
 
 CONFIG = "config.json"
 """The agent's record; the Hub counts its downloads as those of the agent."""
@@ -48,7 +47,9 @@ REASONS = {
 """What to say of each status that the Hub answers with."""
 BUSY = (None, 429, 500, 502, 503, 504)
 """Statuses that pass, None for no answer at all."""
-REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
+REPOSITORY = re.compile(r"(?!datasets/|spaces/)[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
+ADDRESS = re.compile(r"^(?:https?://[^/]*|(?:www\.)?(?:huggingface|hf)\.co)/|[?#].*", re.DOTALL)
+"""What an address has before and behind the path."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 Result = TypeVar("Result")
@@ -70,7 +71,7 @@ class Listed(NamedTuple):
 
 def repository(text: str) -> str | None:
     """The repository `user/name` that a visitor's text or address names; None where it can't be one."""
-    name = "/".join(urlsplit(text.strip()).path.strip("/").split("/")[:2])
+    name = "/".join(ADDRESS.sub("", text.strip()).strip("/").split("/")[:2])
     return name if REPOSITORY.fullmatch(name) and ".." not in name else None
 
 
@@ -110,20 +111,29 @@ def fetch(
             download = partial(hf_hub_download, repo, file, revision=revision)
             found[file] = _patiently(ends, f"get {file} of {repo}", download, seconds=seconds)
     paths = {file: Path(path) for file, path in found.items()}
-    for path in paths.values():
-        _check_hash(path)
+    if damaged := [file for file, path in paths.items() if not _is_sound(path)]:
+        raise CheckpointError(
+            f"{' and '.join(damaged)} of {repo} came damaged (another hash) and was thrown away: try again."
+        )
     return paths
 
 
 def agent_files(repo: str, revision: str | None = None, *, seconds: float = FETCH_SECONDS) -> dict[str, Path]:
     """All that makes the agent of a repository, in the cache: its checkpoint, its record and its snapshots.
 
-    Raises as `fetch`.
+    Raises as `fetch`, and CheckpointError for files that are not those that the record names.
     """
     ends = time.monotonic() + seconds
-    record = fetch(repo, [CONFIG], revision, seconds=seconds)
-    files = [*read_entry(record[CONFIG]).sha256, CONFIG]
-    return fetch(repo, files, revision, seconds=ends - time.monotonic())
+    record = fetch(repo, [CONFIG], revision, seconds=seconds)[CONFIG]
+    named, commit = read_entry(record).sha256, record.parent.name  # the cache's folders are named after commits
+    names = dict.fromkeys([*checkpoint_files(), *named])
+    files = fetch(repo, [*names, CONFIG], commit, seconds=ends - time.monotonic())
+    for file in names:
+        if hash_of(files[file]) != named.get(file):
+            raise CheckpointError(
+                f"{file} of {repo} is not the file that its record names (its sha256 differs): choose another one."
+            )
+    return files
 
 
 def _resolve(repo: str, revision: str | None, ends: float) -> ResolvedRevision:
@@ -154,15 +164,16 @@ def _check_sizes(repo: str, commit: str, files: list[str], ends: float) -> None:
             )
 
 
-def _check_hash(path: Path) -> None:
-    """The cache names what it holds by its hash, sha256 or git's: a file that differs is thrown away."""
+def _is_sound(path: Path) -> bool:
+    """Whether a file is what the cache names it by, its hash (sha256 or git's); it is thrown away if not."""
     blob = path.resolve()
     data = blob.read_bytes()
     expected = {64: lambda: hashlib.sha256(data), 40: lambda: hashlib.sha1(b"blob %d\0" % len(data) + data)}
-    if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob.name) and expected[len(blob.name)]().hexdigest() != blob.name:
-        path.unlink(missing_ok=True)
-        blob.unlink(missing_ok=True)
-        raise CheckpointError(f"{path.name} came damaged (its hash differs) and was thrown away: try again.")
+    if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob.name) or expected[len(blob.name)]().hexdigest() == blob.name:
+        return True
+    path.unlink(missing_ok=True)
+    blob.unlink(missing_ok=True)
+    return False
 
 
 def publish(
@@ -170,7 +181,8 @@ def publish(
 ) -> str:
     """Makes `repo` hold exactly the files of `folder`, in one commit, and tags it; returns the commit's 40-hex name.
 
-    What an interrupted call left behind is completed by the next. Raises HubError.
+    What an interrupted call left behind is completed by the next. Raises HubError, also where somebody else changes the
+    repository meanwhile, or where it is to be private and is public.
     """
     api, ends = HfApi(token=token), time.monotonic() + seconds
 
@@ -178,9 +190,18 @@ def publish(
         return _patiently(ends, f"{what} {repo}", call, seconds=seconds)
 
     ask("create", lambda: api.create_repo(repo, private=private, exist_ok=True))
-    upload = partial(api.upload_folder, repo_id=repo, folder_path=folder, commit_message=message, delete_patterns=["*"])
-    ask("upload to", upload, PUBLISH_SECONDS)
-    commit = ask("look at", lambda: api.model_info(repo)).sha
+    before = ask("look at", lambda: api.model_info(repo))
+    if private and not before.private:
+        raise HubError(f"{repo} is public already: make it private on the Hub first, or publish without --private.")
+    upload = partial(
+        api.upload_folder,
+        repo_id=repo,
+        folder_path=folder,
+        commit_message=message,
+        delete_patterns=["*"],
+        parent_commit=before.sha,
+    )
+    commit = ask("upload to", upload, PUBLISH_SECONDS).oid
     tags = ask("read the tags of", lambda: api.list_repo_refs(repo)).tags
     if commit not in {tag.target_commit for tag in tags}:
         versions = [int(tag.name[1:]) for tag in tags if re.fullmatch(r"v\d{1,6}", tag.name)]
@@ -234,12 +255,7 @@ def listing(namespace: str, *, seconds: float = FETCH_SECONDS) -> list[Listed]:
 def _listed(repo: str, card: ModelCardData | None, downloads: int | None, revision: str | None) -> Listed:
     results = (card and card.eval_results) or []
     env, score = (results[0].dataset_name, results[0].metric_value) if results else ("", "")
-    return Listed(printable(repo), printable(env), printable(score), downloads or 0, revision or "")
-
-
-def printable(text: object) -> str:
-    """A stranger's words for a terminal: nothing that moves its cursor or changes its colours."""
-    return "".join(letter if letter.isprintable() else "?" for letter in str(text))[:200]
+    return Listed(printable(repo, 200), printable(env, 200), printable(score, 200), downloads or 0, revision or "")
 
 
 def _patiently(ends: float, what: str, call: Callable[[], Result], *, seconds: float = FETCH_SECONDS) -> Result:
@@ -250,7 +266,7 @@ def _patiently(ends: float, what: str, call: Callable[[], Result], *, seconds: f
         except HubError as error:
             pause = PAUSE_SECONDS * 2**attempt
             last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= ends
-            if last or isinstance(error.__cause__, TimeoutError) or _status(error) not in BUSY:
+            if last or isinstance(error.__cause__, (TimeoutError, HFValidationError)) or _status(error) not in BUSY:
                 raise
             time.sleep(pause)
     raise AssertionError
@@ -304,6 +320,8 @@ def reason(error: BaseException) -> str:
         return REASONS.get(status, f"the Hub has trouble (status {status}): try again in a few minutes")
     if isinstance(error, TimeoutError):
         return "the Hub did not answer in time: check the network, or try again later"
+    if isinstance(error, HFValidationError):
+        return "the Hub has no such names: use letters, digits and, one at a time between them, - _ ."
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full: free some space"
     return "the Hub cannot be reached: check the network, or try again later"

@@ -1,0 +1,506 @@
+"""The app and the Hub: strangers' agents on its page, and visitors' agents on the Hub."""
+
+import base64
+import json
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gradio as gr
+import httpx
+import imageio.v3 as iio
+import pytest
+from huggingface_hub import constants, scan_cache_dir
+from playwright.sync_api import Browser, Page, Response, expect
+
+import zoo
+from tests.browsing import chromium, needs_chromium, visit
+from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment
+from tests.processes import wait_until
+from tests.serving import ROOT, App, serve, text_of
+from training.recipes import RECIPES
+from ui import publishing, strangers
+from ui.runs import RUNS, Runs
+from zoo import hub
+
+TOKEN = "mock-oauth-token-for-local-dev"
+"""What gradio hands out as a visitor's where there is no Space to sign in to."""
+ONLY_ON_THE_HUB = "pendulum"
+"""An agent of the zoo whose weights the apps of these tests do not ship."""
+START_DIFFERENCE, TRIES = 0.5, 4
+"""Seconds that a silent Hub may add to the start, and how often a busy machine may fail to show it."""
+
+SLACK = 10.0
+"""Seconds that a busy machine may add to a deadline."""
+
+EVIL = "<img src=x onerror=\"window.hurt='img'\"><script>window.hurt='js'</script>${window.hurt='js'}"
+
+
+def with_strings(value: Any, text: str) -> Any:
+    """`value` from JSON, with `text` for every string in it."""
+    if isinstance(value, dict):
+        return {key: with_strings(part, text) for key, part in value.items()}
+    if isinstance(value, list):
+        return [with_strings(part, text) for part in value]
+    return text if isinstance(value, str) else value
+
+
+def changed(files: dict[str, bytes], file: str, **changes: Any) -> dict[str, bytes]:
+    """A repository's files with other fields in the recipe that `file` holds."""
+    record = json.loads(files[file])
+    record["recipe"] |= changes
+    return files | {file: json.dumps(record).encode()}
+
+
+def hostile(files: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
+    """Repositories that mean ill, by what is wrong with them."""
+    record = json.loads(files["config.json"])
+    evil = EVIL.encode()
+    return {
+        "words": files | {"config.json": json.dumps(with_strings(record, EVIL)).encode(), "README.md": evil},
+        "field": changed(files, "recipe.json", **{EVIL: 1}),
+        "game": changed(files, "recipe.json", env=EVIL[:100]),
+        "pickle": files | {"model.safetensors": b"\x80\x04\x8c\x05posix\x94\x8c\x06system\x94\x93\x94" + evil},
+        "network": changed(files, "recipe.json", core="lstm"),
+        "page": files | {"recipe.json": evil},
+        "nothing": {"README.md": evil},
+    }
+
+
+SENTENCES = {
+    "words": "config.json is not what it should be: name:",
+    "field": "recipe.json is not what it should be: <img",
+    "game": "recipe.json: unknown environment '<img",
+    "pickle": "Cannot read model.safetensors",
+    "network": "model.safetensors lacks tensor core.cell",
+    "page": "recipe.json is not valid JSON",
+    "nothing": "hostile/nothing has no ",
+}
+"""How the page begins to say what is wrong with each."""
+
+
+class Apps(NamedTuple):
+    """Three of a kind that were started at the same moment."""
+
+    connected: App
+    """With a Hub that works, a visitor's token and a module `spaces`."""
+    offline: App
+    swallowed: App
+    """With a Hub that takes every request and never answers."""
+
+
+def checkout(directory: Path, published: zoo.ZooEntry, revision: str) -> Path:
+    """A copy of the app whose zoo has one agent on the Hub alone."""
+    for part in ("a3c_core", "training", "ui"):
+        (directory / part).symlink_to(ROOT / part)
+    shutil.copy(ROOT / "app.py", directory)
+    shutil.copytree(ROOT / "zoo", directory / "zoo", ignore=shutil.ignore_patterns("__pycache__", "snapshots"))
+    shutil.rmtree(directory / "zoo" / "weights" / published.name)
+    path = directory / "zoo" / "entries" / f"{published.name}.json"
+    record = json.loads(path.read_text())
+    record["published"] = {"repo": "tester/only-here", "revision": revision, "sha256": published.sha256}
+    path.write_text(json.dumps(record))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def loopback(repository) -> Iterator[LoopbackHub]:
+    """A Hub with agents of many kinds."""
+    with LoopbackHub() as running:
+        running.token = TOKEN
+        running.put("stranger/agent", repository)
+        running.create(Repo("tester/secret", "model", private=True))
+        running.put("tester/secret", repository)
+        for name, files in hostile(repository).items():
+            running.put(f"hostile/{name}", files)
+        entry = zoo.entries()[ONLY_ON_THE_HUB]
+        running.put("tester/only-here", {file: (entry.directory / file).read_bytes() for file in entry.sha256})
+        yield running
+
+
+@pytest.fixture(scope="module")
+def silent() -> Iterator[LoopbackHub]:
+    """A Hub that never answers."""
+    with LoopbackHub() as running:
+        running.fail(".*", BLACK_HOLE, None)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def root(loopback, tmp_path_factory) -> Path:
+    revision = loopback.repos["model", "tester/only-here"].at("main").oid
+    return checkout(tmp_path_factory.mktemp("checkout"), zoo.entries()[ONLY_ON_THE_HUB], revision)
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory, root, loopback, silent) -> dict[str, dict[str, Any]]:
+    """What `serve` takes for each of the three apps."""
+    with LoopbackHub() as gone:
+        nowhere = gone.url
+    places = {name: tmp_path_factory.mktemp(name) for name in Apps._fields}
+    (places["connected"] / "spaces.py").write_text(FAKE_SPACES)
+    urls = zip(places.items(), (loopback.url, nowhere, silent.url), strict=True)
+    settings = {name: environment(url, place / "home") for (name, place), url in urls}
+    settings["connected"] |= {"HF_TOKEN": TOKEN, "A3C_OAUTH": "1"}
+    return {name: {"directory": places[name], "root": root, **settings[name]} for name in places}
+
+
+FAKE_SPACES = """
+from pathlib import Path
+
+def GPU(function):
+    Path(__file__).with_name("asked for a GPU").touch()
+    return function
+"""
+
+
+def together(stack: ExitStack, homes: list[dict[str, Any]]) -> list[App]:
+    """Apps that start at the same moment, so that a busy machine is as busy for each; the stack ends them."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda home: stack.enter_context(serve(**home)), homes))
+
+
+@pytest.fixture(scope="module")
+def apps(homes) -> Iterator[Apps]:
+    with ExitStack() as stack:
+        yield Apps(*together(stack, list(homes.values())))
+
+
+@pytest.fixture(scope="module")
+def app(apps) -> App:
+    return apps.connected
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(app: App, browser: Browser) -> Iterator[Page]:
+    with visit(browser, app) as opened:
+        yield opened
+
+
+def ask(app: App, endpoint: str, *values: object) -> tuple[str, Any]:
+    """What an endpoint of the app ends with: `complete` and its outputs, or `error` and the reason."""
+    address = f"{app.url}gradio_api/call/{endpoint}"
+    event = httpx.post(address, json={"data": values}, timeout=60).json()["event_id"]
+    last = httpx.get(f"{address}/{event}", timeout=120).text.strip().split("\n\n")[-1]
+    kind, data = re.fullmatch(r"event: (\w+)\ndata: (.*)", last, re.DOTALL).groups()
+    return kind, json.loads(data)
+
+
+def sentence(app: App, endpoint: str, *values: object) -> str:
+    """The sentence with which the app refuses."""
+    kind, answer = ask(app, endpoint, *values)
+    assert kind == "error", answer
+    return answer["error"]
+
+
+def complaint(app: App) -> str:
+    """What the app wrote where something was wrong that it had not foreseen."""
+    return "".join(re.findall(r".*(?:Traceback|Error).*", app.output.read_text()))
+
+
+# Handlers, without a server, and so before any runs: whose threads go on
+
+
+def test_a_long_game_of_a_stranger_is_cut(server, repository, monkeypatch):
+    server.put("stranger/agent", repository)
+    monkeypatch.setattr(strangers, "STRANGERS_STEPS", 5)
+    seen = strangers.watch_repository("stranger/agent", 4)
+    assert text_of(seen.verdict).startswith("Return 5 in the first 5 steps; the rest was not played.")
+
+
+def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(server, repository, monkeypatch, capsys):
+    server.put("stranger/agent", repository)
+    monkeypatch.setattr(strangers, "filmed", lambda *_, **__: 1 / 0)
+    with pytest.raises(gr.Error, match="stranger/agent cannot play") as refused:
+        strangers.watch_repository("stranger/agent", 5)
+    assert not refused.value.print_exception
+    assert capsys.readouterr().out == "stranger/agent broke down while playing: ZeroDivisionError\n"
+
+
+def test_strangers_make_room_for_strangers_and_nobody_else(server, repository, monkeypatch):
+    monkeypatch.setattr(strangers, "_asked_for", {})
+    for name in ("mine", "first", "second", "third"):
+        server.put(f"stranger/{name}", repository)
+    zoo.fetched("stranger/mine")
+    for name in ("first", "second", "third", "first"):
+        strangers.fetched(f"stranger/{name}")
+    size = next(iter(scan_cache_dir(constants.HF_HUB_CACHE).repos)).size_on_disk
+    strangers.sweep(int(2.5 * size))
+    kept = {repo.repo_id for repo in scan_cache_dir(constants.HF_HUB_CACHE).repos}
+    assert kept == {"stranger/mine", "stranger/first", "stranger/third"}
+
+
+@pytest.fixture
+def run(small_run, tmp_path, monkeypatch):
+    """A visitor's training that has ended."""
+    monkeypatch.setattr("ui.runs.scratch", lambda: tmp_path / "scratch")
+    ended = RUNS.enter(RECIPES["cartpole"], "page")
+    shutil.copytree(small_run, ended.checkpoint)
+    ended.outcome = "Trained in 1 s."
+    RUNS.leave(ended)
+    yield ended
+    RUNS.discard(ended.id)
+
+
+PROFILE = gr.OAuthProfile({"name": "T", "preferred_username": "tester", "profile": "", "picture": ""})
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(503, "the Hub has trouble"), (403, "the token may not do that"), (BLACK_HOLE, "the Hub did not answer in time")],
+)
+def test_where_the_hub_fails_a_visitor_is_told_what_to_do(run, server, monkeypatch, fault, reason):
+    monkeypatch.setattr(hub, "FETCH_SECONDS", 0.5)
+    monkeypatch.setattr(publishing, "GAMES", 2)
+    server.fail("POST /api/repos/create", fault, None)
+    views = [text_of(view) for view in publishing.publish(run.id, PROFILE, gr.OAuthToken(server.token, "", 0))]
+    assert views[-1].startswith("Cannot create tester/a3c-CartPole-v1: ")
+    assert reason in views[-1]
+    assert views[-1].endswith(publishing.UNPUBLISHED)
+    assert RUNS.get(run.id) is run
+
+
+def test_who_has_not_trained_or_not_signed_in_is_told_so(run):
+    with pytest.raises(gr.Error, match="Train an agent first"):
+        next(publishing.publish("guessed", PROFILE, gr.OAuthToken(TOKEN, "", 0)))
+    with pytest.raises(gr.Error, match="Sign in with Hugging Face first"):
+        next(publishing.publish(run.id, None, None))
+
+
+def test_an_agent_waits_for_its_visitor_who_signs_in(monkeypatch, tmp_path):
+    monkeypatch.setattr("ui.runs.scratch", lambda: tmp_path)
+    runs = Runs()
+    ended, under_way = (runs.enter(RECIPES["cartpole"], "page") for _ in range(2))
+    runs.leave(ended)
+    runs.leave_page("page", keep=True)
+    assert runs.get(ended.id) is ended
+    assert under_way.stop.is_set()
+
+
+# A Hub that does not answer
+
+
+class Said(NamedTuple):
+    """What a visitor heard, and after how many seconds."""
+
+    sentence: str
+    seconds: float
+
+
+QUESTIONS = [
+    ("offline", "watch_repository", "stranger/agent"),
+    ("offline", "watch", ONLY_ON_THE_HUB),
+    ("swallowed", "watch_repository", "stranger/agent"),
+]
+
+
+@pytest.fixture(scope="module")
+def answers(apps) -> Iterator[dict[tuple[str, str], Future[Said]]]:
+    """What is heard of agents that a Hub has which does not answer; asked for once the apps' first games are there."""
+
+    def hear(name: str, endpoint: str, agent: str) -> Said:
+        started = time.monotonic()
+        return Said(sentence(getattr(apps, name), endpoint, agent, 0), time.monotonic() - started)
+
+    assert [ask(app, "watch", "cartpole", 0)[0] for app in apps] == ["complete"] * 3
+    with ThreadPoolExecutor() as pool:
+        yield {(name, endpoint): pool.submit(hear, name, endpoint, agent) for name, endpoint, agent in QUESTIONS}
+
+
+def test_the_page_works_while_it_waits_for_the_hub(apps, answers):
+    chunk = f"{apps.swallowed.url}arcade/chunk"
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(chunk, params={"agent": ONLY_ON_THE_HUB}, timeout=0.5)
+    assert ask(apps.swallowed, "watch", "cartpole", 0)[0] == "complete"
+    assert httpx.get(chunk, params={"agent": "cartpole"}, timeout=60).status_code == 200
+    assert not answers["swallowed", "watch_repository"].done()
+
+
+def test_a_silent_hub_does_not_delay_the_start(apps, homes, silent, tmp_path_factory):
+    assert wait_until(lambda: silent.requests, 30), "the app should ask for the agent that it does not ship"
+    later = [apps.swallowed.seconds - apps.offline.seconds]
+    while min(later) > START_DIFFERENCE and len(later) < TRIES:
+        places = [tmp_path_factory.mktemp("again") for _ in range(2)]
+        pair = [
+            homes[name] | {"directory": place} for name, place in zip(("offline", "swallowed"), places, strict=True)
+        ]
+        with ExitStack() as stack:
+            offline, swallowed = together(stack, pair)
+            later.append(swallowed.seconds - offline.seconds)
+    assert min(later) <= START_DIFFERENCE, later
+
+
+# Strangers' agents
+
+
+def test_a_strangers_agent_plays(app):
+    kind, (screen, verdict, curves, video) = ask(app, "watch_repository", "stranger/agent", 3)
+    assert kind == "complete"
+    steps = int(re.search(r'data-points="(\d+)"', curves)[1])
+    assert text_of(verdict).startswith(f"Return {steps} in this game. Keep the pole upright")
+    assert screen[0]["name"] == "stranger/agent, seed 3"
+    assert Path(video["path"]).name == "stranger-agent-seed-3.mp4"
+    assert len(iio.imread(httpx.get(video["url"]).content, plugin="FFMPEG", extension=".mp4")) == steps + 1
+
+
+@pytest.mark.parametrize("text", ["https://huggingface.co/stranger/agent/tree/main", "  stranger/agent "])
+def test_an_agents_address_will_do(app, text):
+    assert ask(app, "watch_repository", text, 3)[1][0][0]["name"] == "stranger/agent, seed 3"
+
+
+@pytest.mark.parametrize("text", ["", "agent", "../../etc/passwd", "a b/c", EVIL, None, 7, ["stranger/agent"]])
+def test_what_names_no_repository_is_answered_with_a_sentence(app, text):
+    assert sentence(app, "watch_repository", text, 0)
+    assert complaint(app) == ""
+
+
+def test_a_bad_seed_is_explained_before_anything_is_fetched(app, loopback):
+    asked = len(loopback.requests)
+    assert "The seed must be a whole number" in sentence(app, "watch_repository", "stranger/agent", -1)
+    assert len(loopback.requests) == asked
+
+
+def test_an_agent_that_is_not_there_is_explained(app):
+    assert sentence(app, "watch_repository", "stranger/nobody", 0).startswith("Cannot find stranger/nobody: ")
+
+
+def test_visitors_do_not_see_what_the_host_may(app):
+    assert sentence(app, "watch_repository", "tester/secret", 0).startswith("Cannot find tester/secret: ")
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_hostile_repository_is_answered_with_a_sentence(app, homes, name):
+    said = sentence(app, "watch_repository", f"hostile/{name}", 0)
+    assert "<" not in said
+    assert str(homes["connected"]["directory"]) not in said
+    assert len(said) < 1000
+    assert complaint(app) == ""
+
+
+@needs_chromium
+def test_a_stranger_is_watched_and_the_hostile_stay_inert(page, app):
+    page.get_by_role("button", name="An agent from the Hub").click()
+    box = page.get_by_label("Repository")
+    box.fill("stranger/agent")
+    page.get_by_role("button", name="Watch it").click()
+    expect(page.locator("#watch-screen .name")).to_have_text("stranger/agent, seed 0")
+    for name, beginning in SENTENCES.items():
+        box.fill(f"hostile/{name}")
+        box.press("Enter")
+        toast = page.locator(".toast-body", has_text=beginning)
+        expect(toast).to_be_visible()
+        assert page.locator("img[src=x], [onerror]").count() == 0
+        assert "window.hurt" not in "".join(page.locator("script").all_inner_texts())
+        toast.locator(".toast-close").click()
+    assert page.evaluate("window.hurt") is None
+    expect(page.locator("#watch-screen .name")).to_have_text("stranger/agent, seed 0")
+
+
+def test_an_agent_of_the_zoo_that_is_only_on_the_hub_plays(apps, loopback):
+    assert wait_until(lambda: any("only-here" in path for _, path in loopback.requests), 30)
+    assert ask(apps.connected, "watch", ONLY_ON_THE_HUB, 0)[0] == "complete"
+
+
+# Visitors' agents
+
+
+def test_nobody_can_publish_where_nobody_can_sign_in(apps):
+    config = httpx.get(f"{apps.offline.url}config").text
+    assert "Sign in" not in config
+    assert "Publish" not in config
+    assert httpx.get(f"{apps.offline.url}login/huggingface").status_code == 404
+
+
+@needs_chromium
+def test_a_visitor_trains_signs_in_and_publishes(page, app, homes, loopback):
+    page.get_by_role("tab", name="Retrain").click()
+    expect(page.locator("#publish")).to_have_count(0)
+    page.get_by_label("Steps", exact=True).fill("2000")
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.locator("#before-after video")).to_have_count(2)
+
+    page.get_by_role("button", name="Publish to my account").click()
+    expect(page.get_by_text("Sign in with Hugging Face first")).to_be_visible()
+    page.get_by_role("button", name="Sign in to publish").click()
+    expect(page.get_by_role("button", name="Sign out (tester)")).to_be_visible()  # the page has been left and is back
+    status = page.locator("#train-status")
+    expect(status).to_contain_text("Trained in")
+    expect(page.get_by_label("Steps", exact=True)).to_have_value("2000")
+
+    responses: list[Response] = []
+    page.on("response", lambda response: responses.append(response))
+    loopback.fail("POST /api/repos/create", 403)
+    page.get_by_role("button", name="Publish to my account").click()
+    expect(status).to_contain_text("Your agent is still here: try again, sign out and in, or download it.")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the checkpoint").click()
+    assert download.value.suggested_filename == "cartpole-a3c.zip"
+
+    page.get_by_role("button", name="Publish to my account").click()
+    link = status.get_by_role("link", name="tester/a3c-CartPole-v1")
+    expect(link).to_have_attribute("href", f"{loopback.url}/tester/a3c-CartPole-v1")
+    files = loopback.files("tester/a3c-CartPole-v1")
+    assert {"README.md", "config.json", "model.safetensors", "recipe.json", "replay.mp4", "results.json"} <= set(files)
+    assert len(json.loads(files["results.json"])["returns"]) == publishing.GAMES
+
+    assert [cookie["httpOnly"] for cookie in page.context.cookies()] == [True]  # the visitor's own, for no script
+    assert [place for place, text in within_reach(page, responses).items() if not hidden(TOKEN, text)] == []
+    assert hidden(TOKEN, app.output.read_text())
+    assert complaint(app) == ""
+    written = [path for path in homes["connected"]["directory"].rglob("*") if path.is_file()]
+    assert [path for path in written if not hidden(TOKEN, path.read_bytes().decode(errors="replace"))] == []
+    page.get_by_role("button", name="Sign out (tester)").click()
+    expect(page.get_by_role("button", name="Sign in to publish")).to_be_visible()
+
+
+def within_reach(page: Page, responses: list[Response]) -> dict[str, str]:
+    """All that the page knows, and all that it was answered but its cookie."""
+    kept = "document.cookie + JSON.stringify([localStorage, sessionStorage, window.gradio_config])"
+    ended = [
+        each for each in responses if each.headers.get("content-type", "").startswith(("text/html", "application"))
+    ]
+    fetched = {path: page.evaluate("path => fetch(path).then(a => a.text())", path) for path in ("/", "/config")}
+    return {"page": page.content(), "kept": page.evaluate(kept)} | fetched | {a.url: a.text() for a in ended}
+
+
+def hidden(token: str, text: str) -> bool:
+    """Whether a token is nowhere in a text, nor in its base64, whatever stands around it."""
+    coded = [base64.b64encode(b" " * shift + token.encode())[4:-4].decode() for shift in range(3)]
+    return not any(form in text for form in (token, *coded))
+
+
+# Spaces
+
+
+def test_a_zero_gpu_space_finds_its_function(app, homes):
+    assert (homes["connected"]["directory"] / "asked for a GPU").exists()
+    assert not list(homes["offline"]["directory"].glob("asked for*"))
+
+
+# What was asked for at the beginning
+
+
+REASONS = {"offline": "cannot be reached", "swallowed": "did not answer in time"}
+
+
+@pytest.mark.parametrize(("name", "endpoint"), [question[:2] for question in QUESTIONS])
+def test_a_hub_that_is_away_is_explained_in_time(apps, answers, name, endpoint):
+    said, reason = answers[name, endpoint].result(60), REASONS[name]
+    assert f"the Hub {reason}: check the network, or try again later." in said.sentence
+    assert said.seconds < hub.FETCH_SECONDS + SLACK
+    assert complaint(getattr(apps, name)) == ""
+
+
+def test_the_apps_asked_no_other_machine(apps):
+    assert [app.asked.read_text() for app in apps] == ["", "", ""]
