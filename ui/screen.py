@@ -32,7 +32,8 @@ def screen(elem_id: str) -> gr.HTML:
 
 def into_view(elem_id: str) -> str:
     """The script that scrolls to an element, on a phone, where it may be far from the button that changes it."""
-    return f"() => {{ document.getElementById('{elem_id}').scrollIntoView({{block: 'nearest', behavior: 'smooth'}}); }}"
+    scroll = f"document.getElementById('{elem_id}').scrollIntoView({{block: 'nearest', behavior: 'smooth'}})"
+    return f"() => {{ setTimeout(() => {scroll}, 200); }}"  # by then the page has made room for it
 
 
 def show(*shots: Shot) -> list[dict[str, Any]]:

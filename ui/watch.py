@@ -67,15 +67,15 @@ def build(page: gr.Blocks) -> None:
         [agent, snapshot, seed, actions, sticky],
         [stage, verdict, seed, snapshot, sticky, stranger_stage, curves],
     )
-    unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-    gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **unqueued)
-    another.click(another_game, chosen, shown, **unqueued)
-    page.load(arrive, None, [agent, actions, *shown], show_progress="hidden", api_visibility="private")
+    quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
+    gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
+    another.click(another_game, chosen, shown, **quiet)
+    page.load(arrive, None, [agent, actions, *shown], **quiet)
     gr.api(watch, api_name="watch", concurrency_limit=2)
 
     asked = [fetch.click, repo.submit]
     gr.on(asked, js=into_view("watch-screen"))
-    gr.on(
+    played = gr.on(
         asked,
         watch_repository,
         [repo, seed],
@@ -84,6 +84,7 @@ def build(page: gr.Blocks) -> None:
         concurrency_limit=4,
         show_progress_on=[stranger_stage],
     )
+    played.success(js=into_view("watch-screen"))
 
 
 def stages(entry: zoo.ZooEntry) -> list[tuple[str, int]]:
