@@ -28,8 +28,8 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def visit(browser: Browser, app: App) -> Iterator[Page]:
-    """The page, just opened; nothing that happens on it may be an error or leave this machine."""
+def visit(browser: Browser, app: App, query: str = "") -> Iterator[Page]:
+    """The page, just opened with that query; nothing that happens on it may be an error or leave this machine."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     opened, wrong = context.new_page(), []
     opened.set_default_timeout(PATIENCE)
@@ -37,7 +37,7 @@ def visit(browser: Browser, app: App) -> Iterator[Page]:
     opened.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     opened.on("request", lambda request: None if is_ours(request.url, app) else wrong.append(request.url))
-    opened.goto(app.url)
+    opened.goto(app.url + query)
     yield opened
     context.close()
     assert not wrong

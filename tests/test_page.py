@@ -55,7 +55,7 @@ def browser():
 
 @pytest.fixture
 def page(app: App, browser: Browser):
-    with visit(browser, app) as opened:
+    with visit(browser, app, "?agent=cartpole") as opened:
         yield opened
 
 
@@ -86,12 +86,14 @@ def points(page: Page) -> int:
     return int(page.locator("#learning-curve .curve").get_attribute("data-points"))
 
 
-def test_a_game_is_playing_before_anything_is_clicked(page):
-    expect(page).to_have_title("A3C Arcade")
-    first = shown(page)
-    assert wait_until(lambda: shown(page) != first, 30)
-    expect(page.locator("#watch-verdict")).to_contain_text("on average")
-    expect(page.locator(".choice")).to_have_count(2)
+def test_a_game_is_playing_before_anything_is_clicked(app, browser):
+    with visit(browser, app) as page:
+        expect(page).to_have_title("A3C Arcade")
+        first = shown(page)
+        assert wait_until(lambda: shown(page) != first, 30)
+        expect(page.locator("#watch-player .shot")).to_have_attribute("data-game", "ALE/Breakout-v5")
+        expect(page.locator("#watch-verdict")).to_contain_text("breakout scores")
+        expect(page.locator(".choice")).to_have_count(4)
 
 
 def test_the_canvas_shows_the_game(page):
