@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import replace
@@ -294,3 +295,34 @@ def test_an_agent_that_is_only_on_the_hub_is_not_published_without_its_log(serve
         f"has no {LOG}, which tells how beginner was trained: get the zoo again",
     )
     assert zoo.entries()["beginner"] == published
+
+
+# The README
+
+
+def commands_of_the_readme():
+    """The commands of the sections about the Hub, word by word."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for section in ("Download an agent", "Publish yours", "Host the arcade"):
+        told = text.split(f"## {section}\n")[1].split("\n## ")[0]
+        for block in re.findall(r"```sh\n(.*?)```", told, re.DOTALL):
+            yield from (shlex.split(line, comments=True) for line in block.splitlines())
+
+
+COMMANDS = [
+    command for command in commands_of_the_readme() if command != ["python", "app.py"]
+]  # every app test runs it
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_of_the_readme_works_as_printed(server, repository, small_run, run_zoo, run_training, command):
+    server.user = "user"
+    server.put("user/a3c-CartPole-v1", repository)
+    shutil.copytree(small_run, "runs/CartPole-v1-seed0-1")
+    python, option, module, *words = command
+    assert (python, option) == ("python", "-m")
+    assert {"zoo": run_zoo, "training": run_training}[module](*words)
+
+
+def test_the_readme_has_such_commands():
+    assert len(COMMANDS) >= 8
