@@ -81,6 +81,11 @@ def load_agent(directory: Path) -> Agent:
     return agent
 
 
+def steps_of(directory: Path) -> int:
+    """Steps of training behind the agent that `directory` holds, without loading it. Raises CheckpointError."""
+    return parse(Made, read_record(directory / RECIPE), directory / RECIPE).steps
+
+
 def load_weights(agent: Agent, path: Path) -> None:
     """Replaces the weights of `agent` by those in `path`; raises CheckpointError unless they fit exactly."""
     expected = agent.model.state_dict()

@@ -21,10 +21,10 @@ from a3c_core.checkpoint import (
     RESUME,
     SNAPSHOTS,
     CheckpointError,
-    load_agent,
     load_tensors,
     save_agent,
     save_tensors,
+    steps_of,
 )
 from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
@@ -261,7 +261,7 @@ class _Run:
         """Removes those that are another share of the run, now that it has another length."""
         for percent in SNAPSHOT_PERCENTS:
             directory = self.directory / SNAPSHOTS / str(percent)
-            if (directory / MODEL).exists() and not self._is_share(load_agent(directory).steps, percent):
+            if (directory / MODEL).exists() and not self._is_share(steps_of(directory), percent):
                 shutil.rmtree(directory)
 
     def _optimizer_state(self) -> dict[str, torch.Tensor]:
