@@ -424,3 +424,17 @@ def test_who_has_no_plan_for_spaces_is_told_of_those_that_need_none(server, tmp_
         hub.HubError, match=r"cannot create the Space tester/arcade: .* PRO, or ZeroGPU .*zero-a10g\)\.$"
     ):
         hub.deploy_space(tmp_path, "tester/arcade", hardware=None, private=False)
+
+
+def test_an_upload_that_meets_silence_leaves_no_thread_that_keeps_the_process_from_ending(
+    server, beginner, repository, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(hub, "STALL_SECONDS", 0.2)
+    server.fail("PUT ", BLACK_HOLE, None)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / MODEL).write_bytes(repository[MODEL])
+    before = set(threading.enumerate())
+    with pytest.raises(hub.HubError, match="check the network, or try again later"):
+        hub.publish(tmp_path / "agent", "tester/silence", private=False, message="Nothing", seconds=60.0)
+    left = {thread for thread in set(threading.enumerate()) - before if not thread.daemon}
+    assert wait_until(lambda: not any(thread.is_alive() for thread in left), 10)

@@ -16,7 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from huggingface_hub import HfApi, ModelCardData, ResolvedRevision, hf_hub_download, try_to_load_from_cache
+from huggingface_hub import (
+    HfApi,
+    ModelCardData,
+    ResolvedRevision,
+    get_session,
+    hf_hub_download,
+    try_to_load_from_cache,
+)
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError, RevisionResolutionError
 
 from a3c_core.checkpoint import MAX_JSON_BYTES, CheckpointError, printable
@@ -29,6 +36,8 @@ TAG = "a3c-arcade"
 
 FETCH_SECONDS, ANSWER_SECONDS, PUBLISH_SECONDS = 30.0, 10.0, 900.0
 """Deadlines: for all files of an agent, for one answer where the cache can stand in, for an upload."""
+STALL_SECONDS = 60.0
+"""A connection over which nothing has come for so long is given up."""
 ATTEMPTS, PAUSE_SECONDS = 3, 2.0
 """Uploads that a busy Hub refuses are tried so often, with a pause that doubles."""
 MOST_BYTES = {".safetensors": 64 * 2**20, ".json": MAX_JSON_BYTES}
@@ -279,6 +288,7 @@ def _within(seconds: float, what: str, call: Callable[[], Result]) -> Result:
 
     def run() -> None:
         try:
+            get_session().timeout = STALL_SECONDS  # the client has none: its threads would keep the process from ending
             outcome.append(call())
         except BaseException as error:
             errors.append(error)
