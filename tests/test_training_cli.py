@@ -39,7 +39,7 @@ def parsed(monkeypatch, *argv):
     """Recipe and directory that `train` would be called with."""
     called = []
 
-    def train(recipe, directory, *, resume):
+    def train(recipe, directory, *, resume, stop):
         called.append((recipe, directory))
         yield Tally().moment(0, goal=1, learning_rate=0.0)
 
@@ -214,7 +214,7 @@ def ill(seconds, **changes):
     ids=["ill", "well"],
 )
 def test_a_run_that_learns_nothing_is_warned_of_once_and_goes_on(tmp_path, monkeypatch, capsys, moments, warnings):
-    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume: (moment for moment in moments))
+    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume, stop: (moment for moment in moments))
     cli.main(["train", "cartpole", "--out", str(tmp_path)])
     told = capsys.readouterr()
     assert told.err.count("WARNING: at 1,000 steps the gradient is zero") == told.err.count("WARNING") == warnings

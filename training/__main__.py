@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
@@ -50,7 +51,7 @@ def train_(
         total=recipe.steps, unit=" steps", unit_scale=True, dynamic_ncols=True, mininterval=0.1 if terminal else 30
     )
     try:
-        with bar, closing(train(recipe, directory, resume=resume is not None)) as moments:
+        with bar, closing(train(recipe, directory, resume=resume is not None, stop=_interrupted.is_set)) as moments:
             for progress in moments:
                 for ailment in signs.check(progress):
                     tqdm.write(f"WARNING: {ailment}", file=sys.stderr)
@@ -58,6 +59,8 @@ def train_(
                     bar.initial = bar.n = progress.steps
                 bar.set_postfix_str(words(progress.mean_return), refresh=False)
                 bar.update(min(progress.steps, recipe.steps) - bar.n)
+        if _interrupted.is_set():
+            raise KeyboardInterrupt
     except KeyboardInterrupt:
         kept = f"the checkpoint is in {directory}, continue with --resume {directory}"
         print(f"stopped: {kept if (directory / RESUME).exists() else 'nothing was learnt yet'}", file=sys.stderr)
@@ -242,15 +245,21 @@ def recipes(argv: list[str]) -> dict[str, Recipe]:
     return {name: resumed for name, recipe in RECIPES.items() if recipe.env == resumed.env}
 
 
+_interrupted = threading.Event()
+"""Set by a Ctrl-C, since the exception gets lost where Python happens to be in a finalizer."""
+
+
 def _interrupt(*_: object) -> None:
     """The first Ctrl-C or polite kill ends a run; the next ones would only spoil the checkpoint that it writes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _interrupted.set()
     raise KeyboardInterrupt
 
 
 def main(argv: list[str]) -> None:
     """Parses the command line; known errors end in one sentence."""
+    _interrupted.clear()
     for polite in (signal.SIGINT, signal.SIGTERM):
         signal.signal(polite, _interrupt)
     try:
