@@ -131,7 +131,7 @@ def test_a_private_agent_stays_private(server, folder, monkeypatch):
     hub.publish(folder, MINE, private=True, message="Secret")
     assert zoo.load(MINE).steps == 1000
     monkeypatch.setenv("HF_TOKEN", "")
-    with pytest.raises(hub.HubError, match="or it is private: check the name, or log in"):
+    with pytest.raises(hub.HubError, match="or it is private: check the name, or sign in"):
         zoo.load(MINE)
 
 
@@ -163,7 +163,7 @@ def test_of_two_who_publish_at_once_the_later_is_told_to_do_it_again(server, fol
     hub.publish(other, MINE, private=False, message="Quick")
     slow.join()
     assert len(errors) == 1
-    assert "somebody else changed the repository at the same time: run the command again" in errors[0]
+    assert "somebody else changed the repository at the same time: try again" in errors[0]
     assert server.files(MINE)[RESULTS] == b"[]"
     hub.publish(folder, MINE, private=False, message="Late")
     assert [commit.title for commit in server.repos["model", MINE].commits[1:]] == ["One", "Quick", "Late"]

@@ -18,13 +18,13 @@ DEADLINE, SLACK = 0.5, 5.0
 """Seconds that a call has where nobody answers, and that a busy machine may add."""
 
 ADVICE = {
-    401: "log in with `hf auth login`, or set HF_TOKEN",
+    401: "sign in again (on the command line: `hf auth login`, or HF_TOKEN)",
     402: "--hardware zero-a10g",
     403: "take one that may write to this namespace",
-    404: "check the name, or log in with `hf auth login`",
+    404: "check the name, or sign in (on the command line: `hf auth login`)",
     409: "choose another name",
-    412: "run the command again",
-    429: "run the command again in a few minutes",
+    412: "try again",
+    429: "try again in a few minutes",
     500: "try again in a few minutes",
     503: "try again in a few minutes",
     RESET: "check the network, or try again later",

@@ -323,3 +323,11 @@ def test_ctrl_c_keeps_what_was_learnt_and_leaves_nobody_behind(tmp_path):
     assert "Traceback" not in out + err
     assert wait_until(lambda: not any(map(alive, below)), 5.0)
     assert load_agent(run).steps >= read_log(run)[-1].steps > 0
+
+
+def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "evaluate", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["evaluate", "cartpole"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.strip() == "stopped: the same command does it from the start"

@@ -274,6 +274,9 @@ def main(argv: list[str]) -> None:
         )
     except (ValueError, OSError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
+    except KeyboardInterrupt:
+        print("stopped: the same command does it from the start", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

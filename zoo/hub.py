@@ -44,14 +44,14 @@ MOST_BYTES = {".safetensors": 64 * 2**20, ".json": MAX_JSON_BYTES}
 """Kinds of files that are taken from a repository, and the largest of each that is believed to be an agent's."""
 
 REASONS = {
-    401: "the Hub does not accept the token: log in with `hf auth login`, or set HF_TOKEN",
+    401: "the Hub does not accept the token: sign in again (on the command line: `hf auth login`, or HF_TOKEN)",
     402: "Hugging Face asks for a paid plan: Gradio Spaces need PRO, or ZeroGPU hardware (--hardware zero-a10g)",
     403: "the token may not do that: take one that may write to this namespace",
-    404: "the Hub has no such repository, revision or file, or it is private: check the name, or log in with "
-    "`hf auth login`",
+    404: "the Hub has no such repository, revision or file, or it is private: check the name, or sign in "
+    "(on the command line: `hf auth login`)",
     409: "the Hub has something of that name already: choose another name",
-    412: "somebody else changed the repository at the same time: run the command again",
-    429: "the Hub asks for a pause: run the command again in a few minutes",
+    412: "somebody else changed the repository at the same time: try again",
+    429: "the Hub asks for a pause: try again in a few minutes",
 }
 """What to say of each status that the Hub answers with."""
 BUSY = (None, 429, 500, 502, 503, 504)
@@ -161,7 +161,8 @@ def _resolve(repo: str, revision: str | None, ends: float) -> ResolvedRevision:
 
 def _check_sizes(repo: str, commit: str, files: list[str], ends: float) -> None:
     """Raises before anything is downloaded that is missing, or too large to be part of an agent."""
-    info = _patiently(ends, f"look at {repo}", lambda: HfApi().model_info(repo, revision=commit, files_metadata=True))
+    look = partial(HfApi().model_info, repo, revision=commit, files_metadata=True)
+    info = _patiently(ends, f"look at {repo}", look, seconds=ANSWER_SECONDS)
     sizes = {file.rfilename: file.size for file in info.siblings or ()}
     for file in files:
         if file not in sizes:
