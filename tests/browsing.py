@@ -40,7 +40,7 @@ def visit(browser: Browser, app: App, query: str = "") -> Iterator[Page]:
     opened.goto(app.url + query)
     yield opened
     context.close()
-    assert not wrong
+    assert not wrong, wrong
 
 
 def is_ours(url: str, app: App) -> bool:

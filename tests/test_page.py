@@ -155,19 +155,19 @@ def test_choosing_another_agent_shows_its_game(page):
     expect(page.locator(".choice")).to_have_count(1)
 
 
-def test_a_link_opens_the_same_moment(app, page):
-    page.goto(f"{app.url}?agent=pong&seed=7&snapshot=25&protocol=sticky&at=60")
-    canvas = page.locator(".player canvas").first
-    assert wait_until(lambda: int(canvas.get_attribute("data-step") or 0) >= 60, 60)
-    expect(page.locator(".player .name")).to_contain_text("pong, likeliest actions, seed 7, at 25 % of training")
-    page.get_by_role("button", name="Copy a link").click()
-    assert wait_until(lambda: "agent=pong&seed=7&snapshot=25" in page.url, 10)
+def test_a_link_opens_the_same_moment(app, browser):
+    with visit(browser, app, "?agent=pong&seed=7&snapshot=25&protocol=sticky&at=60") as page:
+        canvas = page.locator(".player canvas").first
+        assert wait_until(lambda: int(canvas.get_attribute("data-step") or 0) >= 60, 60)
+        expect(page.locator(".player .name")).to_contain_text("pong, likeliest actions, seed 7, at 25 % of training")
+        page.get_by_role("button", name="Copy a link").click()
+        assert wait_until(lambda: "agent=pong&seed=7&snapshot=25" in page.url, 10)
 
 
-def test_a_link_that_names_no_game_is_explained(app, page):
-    page.goto(f"{app.url}?agent=nobody&seed=<b>")
-    expect(page.get_by_text("Choose an agent")).to_be_visible()
-    shown(page)
+def test_a_link_that_names_no_game_is_explained(app, browser):
+    with visit(browser, app, "?agent=nobody&seed=<b>") as page:
+        expect(page.get_by_text("Choose an agent")).to_be_visible()
+        shown(page)
 
 
 def test_a_bad_seed_is_explained(page):
