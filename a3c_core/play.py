@@ -222,7 +222,8 @@ def evaluate(
 ) -> Score:
     """Scores an agent over `episodes` games, stepped in batches; each game counts once, long or short.
 
-    `progress` is called with the number of finished games. Raises ValueError for seeds that are no scoring seeds.
+    `progress` is called with the number of finished games after each step; what it raises ends the evaluation.
+    Raises ValueError for seeds that are no scoring seeds.
     """
     if episodes < 1:
         raise ValueError("episodes must be at least 1")
@@ -242,9 +243,9 @@ def evaluate(
             fresh = terminated | truncated
             if fresh.any():  # the next games take the places; in the end there are places whose games don't count
                 finished += int((fresh & counts).sum())
-                progress(finished)
                 game[fresh] = game.max() + 1 + np.arange(fresh.sum())
                 obs, _ = envs.reset(seed=[seeds[g % episodes] for g in game], options={"reset_mask": fresh})
+            progress(finished)
     return Score(
         env=agent.recipe.env,
         protocol=protocol,

@@ -1,5 +1,6 @@
 """Looking at processes through /proc."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,12 @@ def descendants(pid: int) -> set[int]:
         new = {child for child, parent in parents.items() if parent in new}
         found |= new
     return found
+
+
+def memory(pid: int) -> int:
+    """Resident memory of a process and all below it, in MB; what they share counts once for each."""
+    sizes = (Path(f"/proc/{each}/statm").read_text().split()[1] for each in {pid, *descendants(pid)})
+    return sum(int(pages) for pages in sizes) * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def command(pid: int) -> str:

@@ -84,7 +84,7 @@ def serve(directory: Path, *, root: Path = ROOT, **environment: str) -> Iterator
         )
     try:
         url = f"http://127.0.0.1:{port}/"
-        assert wait_until(lambda: process.poll() is not None or _answers(url), 60), "the app does not answer"
+        assert wait_until(lambda: process.poll() is not None or _answers(url), 120), "the app does not answer"
         assert process.poll() is None, output.read_text()
         seconds = time.monotonic() - started
         staying = _staying(process.pid)

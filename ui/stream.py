@@ -30,7 +30,7 @@ AHEAD_SECONDS = 30.0
 IDLE_SECONDS = 60.0
 """A game that nobody has asked for so long is ended; who comes back has it played again."""
 END_SECONDS = 5.0
-"""How long the end of the process waits for a game to end."""
+"""How long the end of the process waits for its games to end."""
 AT_ONCE = 16
 """Games under way."""
 KEPT_BYTES = 64 * 2**20
@@ -128,11 +128,14 @@ class Broadcast:
         return self.chunks[number] if number < len(self.chunks) else None
 
     def end(self) -> None:
-        """Ends the game where it is, before the process does: an emulator's threads must not outlive it."""
+        """Asks the game to end where it is."""
         with self._changed:
             self._ended = True
             self._changed.notify()
-        self._thread.join(END_SECONDS)
+
+    def join(self, seconds: float) -> None:
+        """Waits until nothing is played any more, for so long at most."""
+        self._thread.join(seconds)
 
     def _run(self) -> None:
         try:
@@ -250,9 +253,12 @@ class Broadcasts:
         return sum(game.alive for game in self._games.values())
 
     def end(self) -> None:
-        """Ends all games."""
+        """Ends all games, before the process does: an emulator's threads must not outlive it."""
+        until = time.monotonic() + END_SECONDS
         for game in self._games.values():
             game.end()
+        for game in self._games.values():
+            game.join(max(0.0, until - time.monotonic()))
 
     def _throw_away(self) -> None:
         size = sum(game.size for game in self._games.values())

@@ -1,0 +1,140 @@
+"""Forty visitors who watch at once, then two hundred clicks at once, on a server of this machine.
+
+    python -m benchmarks.load
+
+A visitor does what the player does: asks for one chunk after the other until it has some seconds ahead, and shows them
+at the game's own speed, over and over. It stalls where it has nothing to show. The visitors come within five seconds
+and share ten games; their own work is done by the machine that serves them. A click asks for a game's video through the
+API; it counts as answered or as refused, with a sentence, or as lost.
+"""
+
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import tyro
+
+from benchmarks.results import machine, save
+from tests.processes import memory
+from tests.serving import serve
+
+AHEAD_SECONDS = 12.0
+"""As in ui/player.js."""
+ARRIVAL_SECONDS = 5.0
+LOOK_SECONDS = 0.05
+GAMES = [{"agent": agent, "seed": seed} for agent, seed in product(("pong", "breakout"), range(1, 6))]
+
+
+class Visit(NamedTuple):
+    """What one visitor met."""
+
+    first_chunk: float
+    """Seconds from the click to the first picture."""
+    latencies: list[float]
+    """Seconds of each request."""
+    stalled: float
+    """Seconds without a picture to show, after the first."""
+    shown: float
+    """Seconds of play that were shown."""
+
+
+async def watch(client: httpx.AsyncClient, game: dict[str, Any], delay: float, seconds: float) -> Visit:
+    """Watches one game for so long."""
+    await asyncio.sleep(delay)
+    latencies, ahead, stalled, shown, n, rate, first = [], 0.0, 0.0, 0.0, 0, 30, 0.0
+    came = looked = time.monotonic()
+    while looked - came < seconds:
+        if ahead < AHEAD_SECONDS:
+            asked = time.monotonic()
+            answer = await client.get("arcade/chunk", params={**game, "n": n})
+            latencies.append(time.monotonic() - asked)
+            if answer.status_code == 200:
+                header = json.loads(answer.content[4 : 4 + int.from_bytes(answer.content[:4], "little")])
+                rate = header.get("game", {}).get("rate", rate)
+                ahead += sum(header["pictures"]) / rate
+                n = 0 if header["over"] else n + 1
+                first = first or time.monotonic() - came
+            elif answer.status_code != 202:
+                raise RuntimeError(f"{answer.status_code}: {answer.text}")
+        else:
+            await asyncio.sleep(LOOK_SECONDS)
+        passed = time.monotonic() - looked
+        looked += passed
+        if shown or ahead:  # before the first picture it waits, but does not stall
+            stalled += max(0.0, passed - ahead)
+            shown += min(passed, ahead)
+            ahead = max(0.0, ahead - passed)
+    return Visit(first, latencies, stalled, shown)
+
+
+async def crowd(url: str, visitors: int, seconds: float) -> list[Visit]:
+    """All visitors, one after the other and then at once."""
+    limits = httpx.Limits(max_connections=visitors)
+    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
+        visits = [
+            watch(client, GAMES[i % len(GAMES)], ARRIVAL_SECONDS * i / visitors, seconds) for i in range(visitors)
+        ]
+        return await asyncio.gather(*visits)
+
+
+async def click(client: httpx.AsyncClient, seed: int) -> str:
+    """One click through the API; how it ended."""
+    try:
+        asked = await client.post("gradio_api/call/watch", json={"data": ["cartpole", seed]})
+        if asked.status_code != 200:
+            return "refused" if asked.json().get("detail") else "lost"
+        told = await client.get(f"gradio_api/call/watch/{asked.json()['event_id']}")
+        return "answered" if "event: complete" in told.text else "refused" if "event: error" in told.text else "lost"
+    except httpx.HTTPError:
+        return "lost"
+
+
+async def clicks(url: str, count: int) -> Counter[str]:
+    """So many at once."""
+    limits = httpx.Limits(max_connections=count)
+    async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits) as client:
+        return Counter(await asyncio.gather(*(click(client, seed % 5) for seed in range(count))))
+
+
+def main(visitors: int = 40, seconds: float = 60.0, count: int = 200) -> None:
+    """Measure, and write results/load.json and README.md.
+
+    Args:
+        visitors: who watch at the same time.
+        seconds: how long each watches.
+        count: clicks at the same moment.
+    """
+    with tempfile.TemporaryDirectory() as directory, serve(Path(directory)) as app:
+        before = memory(app.pid)
+        visits = asyncio.run(crowd(app.url, visitors, seconds))
+        watched = memory(app.pid)
+        outcomes = asyncio.run(clicks(app.url, count))
+        after = memory(app.pid)
+    latencies = sorted(latency for visit in visits for latency in visit.latencies)
+    result = {
+        "machine": machine(),
+        "visitors": visitors,
+        "seconds": seconds,
+        "stalled visitors": sum(visit.stalled > LOOK_SECONDS for visit in visits),
+        "longest stall s": max(visit.stalled for visit in visits),
+        "first picture, median s": statistics.median(visit.first_chunk for visit in visits),
+        "first picture, slowest s": max(visit.first_chunk for visit in visits),
+        "request, median s": statistics.median(latencies),
+        "request, 95 % s": latencies[round(0.95 * (len(latencies) - 1))],
+        "clicks": dict(outcomes),
+        "memory MB, before, after watching, after the clicks": [before, watched, after],
+    }
+    for name, value in result.items():
+        print(f"{name}: {value}")
+    save("load", result)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,82 @@
+"""What programs may ask of the app by name, through gradio_client, REST or, where gradio[mcp] is installed, MCP."""
+
+import time
+from html import escape
+from importlib.util import find_spec
+from typing import Any
+
+import gradio as gr
+
+import zoo
+from a3c_core.checkpoint import CheckpointError
+from a3c_core.play import evaluate as evaluate_agent
+from ui.episodes import GAMES_AT_ONCE
+from ui.routes import LAST_SEED, Refused, ticket_of
+from ui.settings import refusal, whole
+from zoo.hub import HubError
+
+MCP = find_spec("mcp") is not None
+"""Whether agents of another kind can use these endpoints as their tools."""
+MOST_GAMES, MOST_SECONDS = 20, 120.0
+"""Of one evaluation."""
+
+
+def build() -> None:
+    """Names the endpoints."""
+    gr.api(agents, api_name="agents", concurrency_limit=8)
+    gr.api(evaluate, api_name="evaluate", concurrency_limit=1)
+
+
+def agents() -> list[dict[str, Any]]:
+    """Lists the agents of the zoo: name, environment, what it is, snapshots, mean score and how that was measured."""
+    return [
+        {
+            "name": entry.name,
+            "env": entry.recipe.env,
+            "summary": entry.summary,
+            "snapshots": list(entry.snapshots),
+            "mean": entry.score.mean,
+            "std": entry.score.std,
+            "conditions": entry.score.conditions,
+        }
+        for entry in zoo.entries().values()
+    ]
+
+
+def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "classic") -> dict[str, Any]:
+    """Plays an agent of the zoo for up to 20 games, one per seed, and returns each game's return, mean and deviation.
+
+    Args:
+        agent: a name that `agents` lists.
+        games: how many games, 1 to 20.
+        first_seed: the first game's seed; the others follow.
+        protocol: classic, or sticky for Atari's games.
+    """
+    games = whole(games, "Games", 1, MOST_GAMES)
+    first_seed = whole(first_seed, "The first seed", 0, LAST_SEED - MOST_GAMES)
+    until = time.monotonic() + MOST_SECONDS
+
+    def in_time(_: int) -> None:
+        if time.monotonic() > until:
+            raise TimeoutError
+
+    try:
+        ticket = ticket_of({"agent": str(agent), "protocol": str(protocol)})
+        with GAMES_AT_ONCE:
+            score = evaluate_agent(
+                zoo.load(ticket.agent),
+                games,
+                greedy=ticket.greedy,
+                protocol=ticket.protocol,
+                first_seed=first_seed,
+                progress=in_time,
+            )
+    except Refused as error:
+        raise refusal(escape(str(error))) from None
+    except TimeoutError:
+        raise refusal(f"That took longer than {MOST_SECONDS:.0f} seconds: ask for fewer games.") from None
+    except HubError as error:
+        raise refusal(escape(f"{ticket.agent} is not here yet: {error}")) from None
+    except (CheckpointError, OSError):
+        raise refusal(f"{ticket.agent} cannot play: its files are damaged.") from None
+    return {"returns": list(score.returns), "mean": score.mean, "std": score.std, "conditions": score.conditions}
