@@ -17,6 +17,7 @@ from a3c_core.rollout import Stepper
 from a3c_core.worker import Shared, work
 
 ROOT = Path(__file__).parents[2]
+INDENT = "    "
 
 
 class Piece(NamedTuple):
@@ -55,21 +56,23 @@ PIECES: dict[str, Piece] = {
 
 
 def lines_of(piece: Piece) -> tuple[list[str], int]:
-    """A piece's lines, moved to the left margin, and the number of its first. Raises LookupError where it is gone."""
+    """A piece's lines, as far to the left as its function allows, and the number of the first. Raises LookupError."""
     lines, start = inspect.getsourcelines(piece.function)
     name = f"{piece.function.__qualname__} has no line that begins with"
     begin = _find(lines, piece.first, 0, f"{name} {piece.first!r}")
     end = len(lines) - 1 if piece.last == "end" else begin
     if piece.last not in ("", "end"):
         end = _find(lines, piece.last, begin, f"{name} {piece.last!r}")
-    return textwrap.dedent("".join(lines[begin : end + 1])).splitlines(), start + begin
+    text = textwrap.dedent("".join(lines)).splitlines()[begin : end + 1]
+    whole = text[0].startswith(("def ", "@"))
+    return text if whole else [line.removeprefix(INDENT) for line in text], start + begin
 
 
 def shown(name: str) -> str:
     """A piece as HTML, with its place in the code."""
     piece = PIECES[name]
     lines, number = lines_of(piece)
-    file = Path(inspect.getsourcefile(piece.function)).relative_to(ROOT).as_posix()
+    file = Path(inspect.getsourcefile(inspect.unwrap(piece.function))).relative_to(ROOT).as_posix()
     coloured = highlight("\n".join(lines), PythonLexer(), HtmlFormatter(nowrap=True))
     place = f"{file}, line {number}"
     return (

@@ -11,7 +11,7 @@ from a3c_core.agent import Agent
 from a3c_core.loss import advantages
 from a3c_core.recipe import Recipe
 from training.log import Progress, read_log
-from ui.figures import curve, number
+from ui.figures import Goal, curve, number
 from ui.how.records import Game, Training, records
 from ui.how.timeline import timeline
 from ui.status import duration
@@ -84,6 +84,15 @@ def unforeseen() -> str:
     return surprise(lost_points()[1], "A point lost by surprise")
 
 
+def example() -> str:
+    """One advantage of the second table, put together from its parts."""
+    game, step = records().young, lost_points()[1] - 1
+    advantage, decay = estimates(game, recipe().gae_lambda), recipe().gamma * recipe().gae_lambda
+    delta = advantage[step] - decay * advantage[step + 1]
+    sum_of = f"{signed(delta)} + {decay:.2f} × ({signed(advantage[step + 1])}) = {signed(advantage[step])}"
+    return f"<i>A</i><sub>{step}</sub> = {sum_of}"
+
+
 def networks() -> str:
     """The weights in each part of two agents' networks."""
     agents = [Agent.untrained(zoo.entries()[name].recipe) for name in ("cartpole", "pong")]
@@ -125,21 +134,28 @@ def mean_staleness(found: dict[int, int]) -> float:
     return sum(stale * n for stale, n in found.items()) / sum(found.values())
 
 
-def training_curves(of: Callable[[Training], list[float]], label: str) -> str:
-    """One line for the recipe's run and one for that whose rate is too high."""
+def training_curves(of: Callable[[Training], list[float]], label: str, goal: Goal) -> str:
+    """One line for the recipe's run and one for that whose rate is too high; the goal gives both the same axis."""
     names = ("the recipe", "ten times its learning rate")
     return "".join(
-        curve(run.steps, of(run), label=f"{label}, {name}", game="CartPole-v1", ends=("0", f"{run.steps[-1]:,} steps"))
+        curve(
+            run.steps,
+            of(run),
+            label=f"{label}, {name}",
+            game="CartPole-v1",
+            ends=("0", f"{run.steps[-1]:,} steps"),
+            goal=goal,
+        )
         for name, run in zip(names, records().trainings, strict=True)
     )
 
 
 def return_curves() -> str:
-    return training_curves(lambda run: run.returns, "Mean return")
+    return training_curves(lambda run: run.returns, "Mean return", Goal(500.0, "the most there is"))
 
 
 def entropy_curves() -> str:
-    return training_curves(lambda run: run.entropy, "Entropy")
+    return training_curves(lambda run: run.entropy, "Entropy", Goal(math.log(2), "both actions equally likely"))
 
 
 @cache
@@ -153,7 +169,7 @@ def vital_signs() -> str:
     log = pong_log()
     lines: dict[str, Sequence[float]] = {
         "Mean return of the last 100 games": [m.mean_return or -21.0 for m in log],
-        "Explained variance of the value": [m.explained_variance or 0.0 for m in log],
+        "Explained variance of the value (below 0 drawn as 0)": [max(0.0, m.explained_variance or 0.0) for m in log],
         "Entropy of the policy, in nats": [m.entropy or 0.0 for m in log],
         "Share of active units, least active layer": [min(m.active or (0.0,)) for m in log],
     }
@@ -179,21 +195,20 @@ def numbers() -> dict[str, str]:
     learnt = [m.staleness for m in pong_log() if m.staleness is not None]
     return {
         "gamma": f"{pong.recipe.gamma:g}",
-        "gae_lambda": f"{pong.recipe.gae_lambda:g}",
         "half_steps": f"{half:.0f}",
         "half_seconds": f"{half / STEPS_PER_SECOND:.1f}",
         "points": str(len(points(records().trained))),
         "blame": f"{blame:.2f}",
         "blame_half": f"{math.log(0.5) / math.log(blame):.0f}",
-        "young_steps": f"{pong.recipe.steps // 4:,}",
         "value_cost": f"{pong.recipe.value_cost:g}",
         "entropy_cost": f"{pong.recipe.entropy_cost:g}",
         "entropy_cost_cartpole": f"{cartpole.recipe.entropy_cost:g}",
         "n_steps": str(pong.recipe.n_steps[0]),
         "envs": str(pong.recipe.envs_per_worker),
         "pong_staleness": f"{sum(learnt) / len(learnt):.2f}",
+        "example": example(),
         "updates": str(len(records().trace)),
-        "milliseconds": f"{max(update.done for update in records().trace):.0f}",
+        "milliseconds": f"{max(update.done for update in records().trace):,.0f}",
         "pong_time": duration(pong.hours * 3600),
         "cartpole_time": duration(cartpole.hours * 3600),
         "pong_weights": f"{pong.parameters:,}",

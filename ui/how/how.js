@@ -45,7 +45,7 @@ function run(figure) {
   }));
   const [roll, line, said] = [".roll", ".playhead", ".said"].map((name) => figure.querySelector(name));
   const toggle = Object.assign(document.createElement("button"), { type: "button" });
-  const bar = Object.assign(document.createElement("input"), { type: "range", className: "seek", min: 0, max: milliseconds, step: 1, value: 0 });
+  const bar = Object.assign(document.createElement("input"), { type: "range", className: "seek", min: 0, max: Math.ceil(milliseconds), step: 1, value: 0 });
   bar.setAttribute("aria-label", "Moment of the trace");
   const time = Object.assign(document.createElement("span"), { className: "time" });
   figure.querySelector(".transport").append(toggle, bar, time);
@@ -54,7 +54,7 @@ function run(figure) {
   function doing(rank, x) {
     const mine = updates.filter((update) => update.rank === rank);
     const at = mine.find((update) => update.pull <= x && x < update.done);
-    if (!at) return "is between two updates";
+    if (!at) return x < mine[0].pull ? "is busy with an update from before" : x < mine.at(-1).done ? "is between two updates" : "goes on";
     if (x < at.play) return `pulls version ${at.seen}`;
     if (x < at.learn) return `plays with version ${at.seen}`;
     return x < at.push ? `computes the gradient of version ${at.seen}` : "pushes";
@@ -105,7 +105,7 @@ function run(figure) {
   toggle.addEventListener("click", () => set(!playing));
   bar.addEventListener("input", () => {
     set(false);
-    now = Number(bar.value);
+    now = Math.min(milliseconds, Number(bar.value));
     draw();
   });
   new IntersectionObserver(([entry]) => {

@@ -14,6 +14,14 @@ LANE_HEIGHT = 44
 SHARED = 118
 """Height of the line that stands for the shared weights."""
 
+KEYS = {
+    "play": "plays",
+    "learn": "computes its gradient",
+    "pull": "pull: copies the weights",
+    "push": "push: changes them",
+}
+"""What stands for what."""
+
 
 def timeline(updates: list[Update]) -> str:
     """The timeline of two workers as HTML."""
@@ -35,10 +43,12 @@ def timeline(updates: list[Update]) -> str:
         f"{_names()}{''.join(_drawn(update, scale) for update in updates)}"
         f'<line class="playhead" x1="{LEFT}" x2="{LEFT}" y1="18" y2="{HEIGHT - 18}"/></svg></div>'
         '<div class="transport" role="group" aria-label="Timeline"></div><p class="said"></p>'
-        '<figcaption><span class="key play"></span>plays <span class="key learn"></span>computes its gradient '
-        '<span class="key pull"></span>pull: copies the weights <span class="key push"></span>push: changes them'
-        "</figcaption></figure>"
+        f"<figcaption>{_keys()}</figcaption></figure>"
     )
+
+
+def _keys() -> str:
+    return "".join(f'<span><i class="key {kind}"></i>{words}</span>' for kind, words in KEYS.items())
 
 
 def _names() -> str:

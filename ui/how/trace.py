@@ -11,7 +11,7 @@ from torch import multiprocessing as mp
 from torch.multiprocessing.queue import Queue
 from torch.nn.utils import parameters_to_vector
 
-from a3c_core.envs import Spaces, make_envs, training_seed
+from a3c_core.envs import Spaces, make_envs, spaces_of, training_seed
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.worker import Report, Shared, work
@@ -93,8 +93,7 @@ def now() -> float:
 def traced(recipe: Recipe) -> list[Update]:
     """Trains `recipe` and returns all updates in the order in which they were made."""
     context = mp.get_context("spawn")
-    with_spaces = make_envs(recipe, 1)
-    spaces = Spaces(with_spaces.single_observation_space, with_spaces.single_action_space)
+    spaces = spaces_of(recipe)
     weights = parameters_to_vector(build_model(recipe, spaces).parameters()).detach()
     shared, queue = Shared(recipe, weights, context), context.Queue()
     started = context.Barrier(recipe.workers)
