@@ -7,7 +7,7 @@ import gradio as gr
 
 import zoo
 from training.run import warm_up as warm_up_workers
-from ui import publishing, retrain, watch
+from ui import how, publishing, retrain, watch
 from ui.routes import ROUTES
 from ui.runs import RUNS
 from ui.screen import PLAIN
@@ -23,11 +23,14 @@ LAUNCH: dict[str, Any] = {
     "mcp_server": False,
     "footer_links": [],
     "max_file_size": "1mb",
-    "app_kwargs": {"routes": ROUTES},
+    "app_kwargs": {"routes": [*ROUTES, *how.ROUTES]},
 }
 """Keyword arguments of `Blocks.launch`."""
 
 CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600
+
+TABS = ("watch", "retrain", "how")
+"""The tabs that an address can name."""
 
 MARQUEE = (
     "<header><h1>A3C Arcade</h1><p>Agents that taught themselves to play. Watch one, or train your own.</p></header>"
@@ -46,8 +49,17 @@ def build() -> gr.Blocks:
                 watch.build(page)
             with gr.Tab("Retrain", id="retrain"):
                 retrain.build(page, tabs, kept)
+            with gr.Tab("How it works", id="how"):
+                how.build()
+        page.load(_open_tab, None, tabs, queue=False, show_progress="hidden", api_visibility="private")
         page.unload(_leave)
     return page.queue(max_size=100)
+
+
+def _open_tab(request: gr.Request) -> Any:  # noqa: ANN401
+    """The tab that the page's address names, as `?tab=how`; any other text leaves the page as it is."""
+    asked = request.query_params.get("tab")
+    return gr.Tabs(selected=asked) if asked in TABS else gr.skip()
 
 
 def _leave(request: gr.Request) -> None:
@@ -59,6 +71,7 @@ def warm_up() -> None:
     warm_up_workers()
     with suppress(OSError, ValueError):  # whoever asks for the agent will be told
         watch.warm_up()
+    how.lesson()
     for entry in zoo.entries().values():
         if not entry.directory.exists():  # it is on the Hub alone
             with suppress(OSError, ValueError):
