@@ -28,6 +28,9 @@ const curtain = make("div", "curtain");
 const title = make("p", "title");
 const go = make("button", "go", "Start", { type: "button" });
 const hint = make("p", "hint");
+const keys = make("span", "keys");
+const rule = make("span", "");
+hint.append(keys, make("span", "touch", "Play with the buttons below. "), rule);
 curtain.append(title, go, hint);
 screen.append(canvas, curtain);
 const strip = make("figcaption", "strip");
@@ -59,15 +62,17 @@ function open(value) {
   match = value;
   shot.dataset.game = match.env;
   canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
-  canvas.setAttribute("aria-label", `${match.name}, played by you. ${match.how}`);
+  canvas.setAttribute("aria-label", `${match.name}, played by you. ${match.keys} ${match.rule}`);
   name.textContent = `You, seed ${match.seed}${match.pace}`;
   note.textContent = "Score 0";
   result.hidden = true;
   thumbs.replaceChildren(...match.buttons.map((word) => {
     return make("button", "thumb", SIGNS[word], { type: "button", tabindex: -1, "data-word": word, "aria-label": word });
   }));
+  keys.textContent = `${match.keys} `;
+  rule.textContent = match.rule;
   say("");
-  draw("ready", match.name, "Start", "Press Enter or space, or tap.");
+  draw("ready", match.name, "Start");
   trigger("begin");
   if (starting) start();
 }
@@ -86,7 +91,7 @@ async function start() {
   result.hidden = true;
   trigger("begin");
   canvas.focus({ preventScroll: true });
-  draw("opening", "Get ready", "", "");
+  draw("opening", "Get ready", "");
   say("");
   const { play, seed, speed } = match;
   try {
@@ -148,7 +153,7 @@ function begin(mine, about) {
 function fail(mine, sentence) {
   mine.timers.forEach(clearInterval);
   mine.state = "ready";
-  draw("ready", match.name, "Start", "");
+  draw("ready", match.name, "Start");
   say(sentence);
 }
 
@@ -157,12 +162,13 @@ function fail(mine, sentence) {
 function count(left = COUNT) {
   const mine = game;
   mine.state = "counting";
-  draw("counting", left ? String(left) : "", "", "");
+  draw("counting", String(left), "");
   mine.waiting = setTimeout(() => {
     if (mine !== game || mine.state !== "counting") return;
     if (left > 1) return count(left - 1);
     mine.state = "playing";
-    draw("playing", "", "", "");
+    say("");
+    draw("playing", "", "");
     send();
   }, BEAT);
 }
@@ -174,7 +180,8 @@ function pause() {
   game.held = [];
   markThumbs();
   send();
-  draw("paused", "Paused", "Go on", "A game waits for a minute.");
+  draw("paused", "Paused", "Go on");
+  say("The game waits for a minute.");
 }
 
 function act() {
@@ -185,14 +192,13 @@ function act() {
   }
 }
 
-function draw(state, words, label, more) {
+function draw(state, words, label) {
   root.dataset.state = state;
   const focused = document.activeElement === go;
   title.textContent = words;
   go.textContent = label;
   go.hidden = !label;
-  hint.textContent = more;
-  hint.hidden = !more;
+  hint.hidden = state !== "ready";
   if (focused && go.hidden) canvas.focus({ preventScroll: true });
 }
 
@@ -239,6 +245,13 @@ canvas.addEventListener("keydown", (event) => {
     event.preventDefault();
     if (!event.repeat) act();
   }
+});
+// Right after the page has opened, before anything has been clicked, the keys that start a game start it too.
+document.addEventListener("keydown", (event) => {
+  const idle = document.activeElement === document.body && canvas.offsetParent && game.state === "ready";
+  if (!idle || event.repeat || (event.key !== "Enter" && event.key !== " ")) return;
+  event.preventDefault();
+  act();
 });
 canvas.addEventListener("keyup", (event) => KEYS[event.key] && release(KEYS[event.key]));
 canvas.addEventListener("blur", pause);
@@ -307,7 +320,7 @@ function finish(mine, why) {
   mine.timers.forEach(clearInterval);
   mine.held = [];
   markThumbs();
-  draw("over", `You scored ${brief(mine.score)}`, "Play again", "");
+  draw("over", `You scored ${brief(mine.score)}`, "Play again");
   result.hidden = false;
   tell(null, why);
   if (match.agent) {

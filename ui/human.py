@@ -41,6 +41,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
             rival.visible = False
         with gr.Column(elem_classes="controls"):
             game = choice([(game_of(recipe.env).name, name) for name, recipe in PLAYABLE.items()], label="Game")
+            game.elem_id = "play-game"
             seed = gr.Number(0, label="Seed", info="The agent plays the same one.", elem_id="play-seed")
             another = gr.Button("Another seed", elem_classes="quiet")
             speed = choice([(word, percent) for percent, word in SPEED_WORDS.items()], label="Speed")
@@ -72,13 +73,14 @@ def set_up(asked: Mapping[str, str]) -> Set:
         **match._asdict(),
         "env": env,
         "name": game.name,
-        "how": controls.how,
+        "keys": controls.keys,
+        "rule": controls.rule,
         "buttons": controls.buttons,
         "pace": "" if match.speed == 100 else f" at {SPEED_WORDS[match.speed]} speed",
         "usual": controls.percent,
         "agent": rival and rival.agent,
     }
-    about = f"<p>{escape(controls.how)}</p><p>{escape(game.goal)}</p>"
+    about = f"<p>{escape(f'{controls.keys} {controls.rule}')}</p><p>{escape(game.goal)}</p>"
     return Set(*match, screen=screen, about=about)
 
 

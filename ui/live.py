@@ -1,4 +1,4 @@
-"""Live games: a visitor plays, and the server's clock runs. A game lives in the stream that shows it and ends with it."""
+"""Live games: a visitor plays, and the server keeps the time. A game lives in the stream that shows it."""
 
 import asyncio
 import atexit

@@ -9,8 +9,10 @@ WORDS = ("left", "right", "up", "down", "fire")
 class Controls(NamedTuple):
     """How a game is played by hand."""
 
-    how: str
-    """The keys, in sentences."""
+    keys: str
+    """What the arrow keys do, in a sentence."""
+    rule: str
+    """What else one has to know, with keys or thumbs."""
     buttons: tuple[str, ...]
     """What a touch screen offers under the game, from left to right."""
     percent: int = 100
@@ -19,20 +21,24 @@ class Controls(NamedTuple):
 
 CONTROLS: dict[str, Controls] = {
     "ALE/Breakout-v5": Controls(
-        "The left and right arrow keys move the bat. Space serves, for every new ball.",
+        "The left and right arrow keys move the bat, space fires.",
+        "Fire serves every new ball.",
         ("left", "fire", "right"),
     ),
     "ALE/Pong-v5": Controls(
-        "The up and down arrow keys move your bat, the green one on the right.",
+        "The up and down arrow keys move your bat.",
+        "Yours is the green one on the right.",
         ("up", "down"),
     ),
     "ALE/SpaceInvaders-v5": Controls(
-        "The left and right arrow keys move the cannon, space fires, and both go together.",
+        "The left and right arrow keys move the cannon, space fires.",
+        "Both go together.",
         ("left", "fire", "right"),
     ),
     "CartPole-v1": Controls(
-        "The left and right arrow keys push the cart. It is always pushed: the last direction counts until you press "
-        "the other one, and it begins with left. At its own speed the pole falls faster than most people react.",
+        "The left and right arrow keys push the cart.",
+        "It is always being pushed: the last direction counts until you press the other, and it begins with left. "
+        "At full speed the pole falls faster than most people react.",
         ("left", "right"),
         percent=50,
     ),
