@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
@@ -19,7 +20,7 @@ from starlette.testclient import TestClient
 
 import ui.live
 import zoo
-from a3c_core.play import moments
+from a3c_core.play import Moment, moments
 from tests.browsing import chromium, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, serve
@@ -93,10 +94,19 @@ def test_a_visitor_plays_the_very_game_that_the_agent_plays(name):
         with closing(moments(agent, 7, watched=True)) as played:
             for moment in islice(played, 40):
                 game.pad.hold(actions[int(moment.action)].split(", "))
-                told = header_of(game.step())
+                chunk = game.step()
+                told = header_of(chunk)
                 assert told["actions"] == [int(moment.action)]
                 assert (told["rewards"], told["over"]) == ([moment.reward], moment.over)
+                assert np.abs(last_picture(chunk, moment).astype(int) - moment.pictures[-1]).max() < 4
     assert header_of(opening)["game"]["height"] == moment.pictures[0].shape[0]
+
+
+def last_picture(chunk: bytes, moment: Moment) -> np.ndarray:
+    """What the page draws last for a step; its colours are told apart by their first six bits."""
+    data = np.frombuffer(zlib.decompress(chunk[4 + int.from_bytes(chunk[:4], "little") :]), np.uint8)
+    frames = data[768:].reshape(-1, *moment.pictures[-1].shape[:2])
+    return data[:768].reshape(256, 3)[np.bitwise_xor.reduce(frames)]
 
 
 REFUSED = {
