@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 import ui.live
 import zoo
 from a3c_core.play import Moment, moments
-from tests.browsing import chromium, needs_chromium, visit
+from tests.browsing import PATIENCE, chromium, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, serve
 from training.recipes import RECIPES
@@ -244,6 +244,7 @@ def shown(page: Page) -> np.ndarray:
 
 
 @needs_chromium
+@pytest.mark.timeout(300)  # the agent plays 500 drawn steps, which a busy machine takes minutes for
 def test_from_a_link_through_a_game_to_a_result_to_share(app, browser):
     with visit(browser, app, "?play=cartpole&seed=7") as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -252,7 +253,7 @@ def test_from_a_link_through_a_game_to_a_result_to_share(app, browser):
         play(page)
         page.keyboard.down("ArrowRight")
         expect(page.locator(".human")).to_have_attribute("data-state", "over")
-        expect(page.locator(".human .said")).to_contain_text("The agent won: 500 against your")
+        expect(page.locator(".human .said")).to_contain_text("The agent won: 500 against your", timeout=3 * PATIENCE)
         expect(page.locator("#play-rival .name")).to_contain_text("cartpole, likeliest actions, seed 7")
         page.get_by_role("button", name="Copy the result").click()
         expect(page.locator(".human .said")).to_have_text("The result and its link are copied.")
