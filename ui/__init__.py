@@ -7,7 +7,8 @@ import gradio as gr
 
 import zoo
 from training.run import warm_up as warm_up_workers
-from ui import how, publishing, retrain, watch
+from ui import how, human, publishing, retrain, watch
+from ui.live_routes import LIVE_ROUTES
 from ui.routes import ROUTES
 from ui.runs import RUNS
 from ui.screen import PLAIN
@@ -23,7 +24,7 @@ LAUNCH: dict[str, Any] = {
     "mcp_server": False,
     "footer_links": [],
     "max_file_size": "1mb",
-    "app_kwargs": {"routes": [*ROUTES, *how.ROUTES]},
+    "app_kwargs": {"routes": [*ROUTES, *LIVE_ROUTES, *how.ROUTES]},
 }
 """Keyword arguments of `Blocks.launch`."""
 
@@ -33,7 +34,8 @@ TABS = ("watch", "retrain", "how")
 """The tabs that an address can name."""
 
 MARQUEE = (
-    "<header><h1>A3C Arcade</h1><p>Agents that taught themselves to play. Watch one, or train your own.</p></header>"
+    "<header><h1>A3C Arcade</h1>"
+    "<p>Agents that taught themselves to play. Watch one, play against it, or train your own.</p></header>"
 )
 
 
@@ -47,6 +49,8 @@ def build() -> gr.Blocks:
         with gr.Tabs() as tabs:
             with gr.Tab("Watch", id="watch"):
                 watch.build(page)
+            with gr.Tab("Play", id="play"):
+                human.build(page, tabs)
             with gr.Tab("Retrain", id="retrain"):
                 retrain.build(page, tabs, kept)
             with gr.Tab("How it works", id="how"):

@@ -14,6 +14,7 @@ from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
 from ui.episodes import Recording, filmed
+from ui.live import LIVES
 from ui.stream import BROADCASTS, MOST_CHUNKS, Full, Ticket
 from zoo.hub import HubError
 
@@ -101,8 +102,8 @@ def video(request: Request) -> Response:
 
 
 def health(request: Request) -> Response:
-    """GET /healthz: the app answers, and how many games are under way."""
-    return JSONResponse({"status": "ok", "games": BROADCASTS.under_way()})
+    """GET /healthz: the app answers, how many games are under way, and how many visitors play one themselves."""
+    return JSONResponse({"status": "ok", "games": BROADCASTS.under_way(), "players": len(LIVES)})
 
 
 def refusal(status: int, sentence: str) -> Response:

@@ -104,6 +104,8 @@ class Broadcast:
         self.over = False
         """Whether the last chunk is the game's last."""
         self.failed = False
+        self.total = 0.0
+        """The return so far."""
         self._wanted, self._asked, self._ended = 0, time.monotonic(), False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -141,6 +143,7 @@ class Broadcast:
         try:
             with closing(chunks(self.ticket, self.agent)) as game:
                 for chunk in game:
+                    self.total += sum(header_of(chunk)["rewards"])
                     self.chunks.append(chunk)
                     if not self._watched():
                         return
@@ -219,6 +222,12 @@ def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: 
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
+
+
+def header_of(chunk: bytes) -> dict[str, Any]:
+    """What a chunk says besides its pixels."""
+    length = int.from_bytes(chunk[:4], "little")
+    return json.loads(chunk[4 : 4 + length])
 
 
 class Broadcasts:

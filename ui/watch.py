@@ -130,7 +130,7 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
 
 def arrive(request: gr.Request) -> tuple[Any, ...]:
     """What the page shows first: the game that its address names, else the zoo's first agent."""
-    asked = dict(request.query_params)
+    asked = {} if "play" in request.query_params else dict(request.query_params)  # that is the Play tab's
     try:
         shown = shown_by({"agent": next(iter(zoo.entries()))} | asked)
     except gr.Error as error:

@@ -1,0 +1,314 @@
+"""Playing by hand: the keys, the game that they play, its end when nobody is there, and the tab in a real browser."""
+
+import asyncio
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import Browser, Page, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import ui.live
+import zoo
+from a3c_core.play import Moment, moments
+from tests.browsing import PATIENCE, chromium, needs_chromium, visit
+from tests.processes import wait_until
+from tests.serving import App, serve
+from training.recipes import RECIPES
+from ui import human
+from ui.live import LIVES
+from ui.live import Stream as LiveStream
+from ui.live_game import Game
+from ui.live_routes import LIVE_ROUTES, PLAYABLE, match_of
+from ui.pad import CONTROLS, WORDS, Pad
+from ui.routes import LAST_SEED, Refused
+from ui.stream import ACTIONS, header_of
+
+CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
+
+INVADERS = ACTIONS["ALE/SpaceInvaders-v5"]
+BREAKOUT = ACTIONS["ALE/Breakout-v5"]
+CARTPOLE = ACTIONS["CartPole-v1"]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory) -> Iterator[App]:
+    with serve(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("actions", "held", "meant"),
+    [
+        (INVADERS, [[]], "wait"),
+        (INVADERS, [["left"]], "left"),
+        (INVADERS, [["left", "fire"]], "left, fire"),
+        (INVADERS, [["left", "right"]], "right"),
+        (INVADERS, [["left", "fire", "right"]], "right, fire"),
+        (INVADERS, [["left"], ["left", "fire"], ["left"]], "left, fire"),
+        (INVADERS, [["left"], []], "left"),
+        (BREAKOUT, [["left", "fire"]], "fire"),
+        (BREAKOUT, [["up"]], "wait"),
+        (CARTPOLE, [[]], "left"),
+        (CARTPOLE, [["right"]], "right"),
+    ],
+)
+def test_what_is_held_or_was_tapped_becomes_one_action(actions, held, meant):
+    pad = Pad(actions)
+    for words in held:
+        pad.hold(words)
+    assert actions[pad.action()] == meant
+
+
+def test_a_tap_counts_once_but_a_cart_is_pushed_on():
+    gun, cart = Pad(BREAKOUT), Pad(CARTPOLE)
+    for pad in (gun, cart):
+        pad.hold(["right"])
+        pad.hold([])
+        pad.action()
+    assert (BREAKOUT[gun.action()], CARTPOLE[cart.action()]) == ("wait", "right")
+
+
+@pytest.mark.parametrize("name", ["cartpole", "breakout"])
+def test_a_visitor_plays_the_very_game_that_the_agent_plays(name):
+    """Whoever does what the agent does sees what the agent saw, and scores what it scored."""
+    agent, actions = zoo.load(name), ACTIONS[RECIPES[name].env]
+    with closing(Game(RECIPES[name], seed=7)) as game:
+        opening = game.opening({})
+        with closing(moments(agent, 7, watched=True)) as played:
+            for moment in islice(played, 40):
+                game.pad.hold(actions[int(moment.action)].split(", "))
+                chunk = game.step()
+                told = header_of(chunk)
+                assert told["actions"] == [int(moment.action)]
+                assert (told["rewards"], told["over"]) == ([moment.reward], moment.over)
+                assert np.abs(last_picture(chunk, moment).astype(int) - moment.pictures[-1]).max() < 4
+    assert header_of(opening)["game"]["height"] == moment.pictures[0].shape[0]
+
+
+def last_picture(chunk: bytes, moment: Moment) -> np.ndarray:
+    """What the page draws last for a step; its colours are told apart by their first six bits."""
+    data = np.frombuffer(zlib.decompress(chunk[4 + int.from_bytes(chunk[:4], "little") :]), np.uint8)
+    frames = data[768:].reshape(-1, *moment.pictures[-1].shape[:2])
+    return data[:768].reshape(256, 3)[np.bitwise_xor.reduce(frames)]
+
+
+REFUSED = {
+    "no game": ({}, "Choose a game to play"),
+    "a game that is not played by hand": ({"play": "pendulum"}, "Choose a game to play"),
+    "an environment's name": ({"play": "ALE/Pong-v5"}, "Choose a game to play"),
+    "a seed of training": ({"play": "pong", "seed": str(LAST_SEED + 1)}, "Seed must be a whole number"),
+    "no number": ({"play": "pong", "seed": "nan"}, "Seed must be a whole number"),
+    "a mad speed": ({"play": "pong", "speed": "99"}, "The speed is one of"),
+    "a negative speed": ({"play": "pong", "speed": "-50"}, "Speed must be a whole number"),
+}
+
+
+@pytest.mark.parametrize(("asked", "says"), REFUSED.values(), ids=REFUSED)
+def test_a_match_that_cannot_be_is_refused_in_a_sentence(asked, says):
+    for answer in (CLIENT.post("/arcade/live", params=asked), CLIENT.get("/arcade/rival", params=asked)):
+        assert answer.status_code == 400
+        assert says in answer.json()["error"]
+
+
+@given(st.dictionaries(st.sampled_from(["play", "seed", "speed"]), st.text(max_size=20)))
+@settings(max_examples=50, deadline=None)
+def test_whatever_an_address_says_there_is_a_match_or_a_sentence(asked):
+    said = "."
+    try:
+        assert match_of(asked).play in PLAYABLE
+    except Refused as error:
+        said = str(error)
+    assert said.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [(None, 7, 100), ("pong", None, 100), ("pong", float("nan"), 100), ("pong", 7, "<b>"), (["pong"], 7, 1e300)],
+    ids=str,
+)
+def test_a_form_sent_by_hand_is_refused_in_a_sentence(asked):
+    with pytest.raises(human.gr.Error) as refused:
+        human.choose(*asked)
+    assert refused.value.message.endswith(".")
+    assert "<" not in refused.value.message
+
+
+def test_all_places_taken_is_said_politely(monkeypatch):
+    monkeypatch.setattr(ui.live, "AT_ONCE", 0)
+    answer = CLIENT.post("/arcade/live", params={"play": "pong"})
+    assert answer.status_code == 503
+    assert answer.json()["error"].startswith("All places to play are taken")
+
+
+def test_keys_for_no_game_are_refused():
+    assert CLIENT.post("/arcade/live/keys", params={"id": "guessed", "n": 1, "held": "left"}).status_code == 404
+
+
+def test_a_game_without_an_agent_is_played_for_its_own_sake(monkeypatch):
+    monkeypatch.setattr(zoo, "entries", dict)
+    assert human.set_up({"play": "space_invaders"}).screen["agent"] is None
+    assert CLIENT.get("/arcade/rival", params={"play": "space_invaders"}).status_code == 404
+
+
+def test_every_control_is_one_that_its_game_knows():
+    for env, controls in CONTROLS.items():
+        assert set(controls.buttons) <= set(ACTIONS[env]) & set(WORDS)
+
+
+class Stream:
+    """A live game as a program meets it that is no browser."""
+
+    def __init__(self, app: App, **asked: object) -> None:
+        self._app = app
+        self.answer = urlopen(Request(f"{app.url}arcade/live?{urlencode(asked)}", method="POST"), timeout=60)
+        self.id = self.next()["game"]["id"]
+
+    def next(self) -> dict:
+        """What the next message says."""
+        return header_of(self.answer.read(int.from_bytes(self.answer.read(4), "little")))
+
+    def tell(self, **told: object) -> int:
+        query = urlencode({"id": self.id} | told)
+        with urlopen(Request(f"{self._app.url}arcade/live/keys?{query}", method="POST"), timeout=60) as answer:
+            return answer.status
+
+
+def under_way(app: App) -> int:
+    with urlopen(f"{app.url}healthz", timeout=60) as answer:
+        return json.load(answer)["players"]
+
+
+def test_a_game_waits_for_its_player_and_goes_when_the_player_goes(app):
+    assert under_way(app) == 0
+    stream = Stream(app, play="pong", seed=7)
+    assert under_way(app) == 1
+    assert stream.tell(n=2, held="up") == 204
+    assert stream.tell(n=1, held="down") == 204  # overtaken by the one before
+    assert [stream.next()["actions"] for _ in range(3)] == [[ACTIONS["ALE/Pong-v5"].index("up")]] * 3
+    with pytest.raises(HTTPError, match="400"):
+        stream.tell(n=3, held="jump")
+    with pytest.raises(HTTPError, match="400"):
+        stream.tell(n="9" * 99, held="up")
+    stream.answer.close()
+    assert wait_until(lambda: under_way(app) == 0, 2.0 + 3.0)  # two seconds are promised, the rest is a busy machine's
+    assert stream.tell(n=4, held="up") == 204
+
+
+def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch):
+    """Its connection may look open for hours: a lid was closed."""
+    monkeypatch.setattr(ui.live, "SILENCE_SECONDS", 0.2)
+    live = LIVES.open(RECIPES["cartpole"], 7, 100)
+    stuck = []
+
+    async def never(*_):
+        if live.game:
+            live.hear(1, ["left"])
+            stuck.append(live.id)
+        await asyncio.sleep(3600 if live.game else 0)
+
+    async def receive():
+        await asyncio.sleep(3600)
+
+    asyncio.run(LiveStream(live)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, never))
+    assert stuck
+    assert LIVES.get(live.id) is None
+    assert live.game.over
+
+
+def play(page: Page) -> None:
+    page.locator("#play-screen .go").click()
+    expect(page.locator(".human")).to_have_attribute("data-state", "playing")
+
+
+def shown(page: Page) -> np.ndarray:
+    """A few pixels of the canvas' middle row."""
+    script = "canvas => [...canvas.getContext('2d').getImageData(0, canvas.height / 2, canvas.width, 40).data]"
+    return np.array(page.locator("#play-screen canvas").evaluate(script))
+
+
+@needs_chromium
+@pytest.mark.timeout(300)  # the agent plays 500 drawn steps, which a busy machine takes minutes for
+def test_from_a_link_through_a_game_to_a_result_to_share(app, browser):
+    with visit(browser, app, "?play=cartpole&seed=7") as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        expect(page.get_by_role("tab", name="Play")).to_have_attribute("aria-selected", "true")
+        expect(page.locator("#play-screen .name")).to_have_text("You, seed 7 at half speed")
+        play(page)
+        page.keyboard.down("ArrowRight")
+        expect(page.locator(".human")).to_have_attribute("data-state", "over")
+        expect(page.locator(".human .said")).to_contain_text("The agent won: 500 against your", timeout=3 * PATIENCE)
+        expect(page.locator("#play-rival .name")).to_contain_text("cartpole, likeliest actions, seed 7")
+        page.get_by_role("button", name="Copy the result").click()
+        expect(page.locator(".human .said")).to_have_text("The result and its link are copied.")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith("I scored ")
+        assert copied.endswith(f"the agent 500: beat us both at seed 7 {app.url}?play=cartpole&seed=7")
+        page.get_by_role("button", name="Play again").click()
+        expect(page.locator("#play-rival")).to_have_count(0)
+        expect(page.locator(".human")).to_have_attribute("data-state", "playing")
+
+
+@needs_chromium
+def test_keys_reach_the_game_which_pauses_when_one_looks_away(app, browser):
+    with visit(browser, app) as page:
+        page.get_by_role("tab", name="Play").click()
+        page.locator("#play-game").get_by_label("Space Invaders").click()
+        expect(page.locator("#play-screen .title")).to_have_text("Space Invaders")
+        page.locator("#play-screen canvas").press("Enter")
+        expect(page.locator(".human")).to_have_attribute("data-state", "playing")
+        canvas = page.locator("#play-screen canvas")
+        page.keyboard.down("ArrowLeft")
+        page.keyboard.down(" ")
+        expect(canvas).to_have_attribute("data-action", str(INVADERS.index("left, fire")))
+        assert shown(page).any()
+        page.keyboard.up(" ")
+        page.keyboard.up("ArrowLeft")
+        expect(canvas).to_have_attribute("data-action", "0")
+        page.get_by_role("tab", name="Watch").click()
+        page.get_by_role("tab", name="Play").click()
+        expect(page.locator(".human")).to_have_attribute("data-state", "paused")
+        page.locator("#play-game").get_by_label("Pong").click()
+        expect(page.locator("#play-screen .title")).to_have_text("Pong")
+        assert wait_until(lambda: under_way(app) == 0, 10)
+
+
+@needs_chromium
+def test_on_a_phone_thumbs_play_and_nothing_sticks_out(app, browser):
+    with visit(browser, app, "?play=breakout&seed=3") as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        play(page)
+        left, right = page.locator(".thumb[data-word=left]"), page.locator(".thumb[data-word=right]")
+        left.hover()
+        page.mouse.down()
+        canvas = page.locator("#play-screen canvas")
+        expect(canvas).to_have_attribute("data-action", str(BREAKOUT.index("left")))
+        right.hover()  # slides over
+        expect(canvas).to_have_attribute("data-action", str(BREAKOUT.index("right")))
+        page.mouse.up()
+        expect(canvas).to_have_attribute("data-action", "0")
+        assert left.bounding_box()["height"] >= 48
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@needs_chromium
+def test_a_link_to_no_game_is_explained(app, browser):
+    with visit(browser, app, "?play=<b>chess&seed=x") as page:
+        expect(page.get_by_text("Choose a game to play")).to_be_visible()
+        expect(page.locator("#play-screen .title")).to_have_text("Breakout")

@@ -1,0 +1,130 @@
+"""The Play tab: a visitor plays by hand, and then sees the zoo's agent play the game of the same seed."""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from ui.games import game_of
+from ui.live_routes import PLAYABLE, SPEEDS, match_of, rival_of
+from ui.pad import CONTROLS
+from ui.player import player, showing
+from ui.routes import LAST_SEED, Refused
+from ui.screen import PLAIN
+from ui.settings import choice, refusal, whole
+
+_SCRIPT = (Path(__file__).parent / "human.js").read_text(encoding="utf-8")
+
+SPEED_WORDS = dict(zip(SPEEDS, ("full", "half", "quarter"), strict=True))
+HIDDEN = gr.update(visible=False, value=None)
+
+
+class Set(NamedTuple):
+    """What choosing a game to play puts on the page."""
+
+    game: str
+    seed: int
+    speed: int
+    screen: dict[str, Any]
+    about: str
+
+
+def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
+    """Lays out the tab and wires it."""
+    first = set_up({})
+    with gr.Column(elem_classes="cabinet"):
+        with gr.Column(elem_classes="arena"):
+            screen = human("play-screen", first.screen)
+            rival = player("play-rival")
+            rival.visible = False
+        with gr.Column(elem_classes="controls"):
+            game = choice([(game_of(recipe.env).name, name) for name, recipe in PLAYABLE.items()], label="Game")
+            game.elem_id = "play-game"
+            seed = gr.Number(0, label="Seed", info="The agent plays the same one.", elem_id="play-seed")
+            another = gr.Button("Another seed", elem_classes="quiet")
+            speed = choice([(word, percent) for percent, word in SPEED_WORDS.items()], label="Speed")
+            about = gr.HTML(first.about, elem_id="play-about", elem_classes="verdict", **PLAIN)
+
+    chosen, shown = [game, seed, speed], [game, seed, speed, screen, about]
+    quiet = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
+    game.input(choose_game, [game, seed], shown, **quiet)
+    gr.on([seed.submit, seed.blur, speed.input], choose, chosen, shown, **quiet)
+    another.click(another_seed, chosen, shown, **quiet)
+    screen.begin(lambda: HIDDEN, None, rival, **quiet)
+    screen.over(show_rival, None, rival, **quiet)
+    page.load(arrive, None, [tabs, *shown], **quiet | {"queue": True})  # its warning comes through the queue
+
+
+def human(elem_id: str, value: dict[str, Any]) -> gr.HTML:
+    """A canvas to play on. Its value is a Set's screen; the script sets texts as text, never as HTML."""
+    plain = PLAIN | {"js_on_load": _SCRIPT}
+    return gr.HTML(value, elem_id=elem_id, html_template='<div class="human"></div>', **plain)
+
+
+def set_up(asked: Mapping[str, str]) -> Set:
+    """The match that a query names, as it is in a link. Raises Refused, with a sentence."""
+    match = match_of({"play": next(iter(PLAYABLE))} | asked)
+    rival = rival_of(match)
+    env = match.recipe.env
+    controls, game = CONTROLS[env], game_of(env)
+    screen = {
+        **match._asdict(),
+        "env": env,
+        "name": game.name,
+        "keys": controls.keys,
+        "rule": controls.rule,
+        "buttons": controls.buttons,
+        "pace": "" if match.speed == 100 else f" at {SPEED_WORDS[match.speed]} speed",
+        "usual": controls.percent,
+        "agent": rival and rival.agent,
+    }
+    about = f"<p>{escape(f'{controls.keys} {controls.rule}')}</p><p>{escape(game.goal)}</p>"
+    return Set(*match, screen=screen, about=about)
+
+
+def choose(game: object, seed: object, speed: object) -> Set:
+    """Another match. Raises gr.Error, with a sentence, for what is not on offer."""
+    seed = whole(seed, "The seed", 0, LAST_SEED)
+    return _set_up({"play": str(game), "seed": str(seed), "speed": str(speed)})
+
+
+def choose_game(game: object, seed: object) -> Set:
+    """Another game with the same seed, at the speed that it is usually played at by hand."""
+    return _set_up({"play": str(game), "seed": str(whole(seed, "The seed", 0, LAST_SEED))})
+
+
+def another_seed(game: object, seed: object, speed: object) -> Set:
+    """The match of the next seed."""
+    seed = whole(seed, "The seed", 0, LAST_SEED)
+    return choose(game, (seed + 1) % (LAST_SEED + 1), speed)
+
+
+def _set_up(asked: Mapping[str, str]) -> Set:
+    try:
+        return set_up(asked)
+    except Refused as error:
+        raise refusal(escape(str(error))) from None
+
+
+def show_rival(event: gr.EventData) -> dict[str, Any]:
+    """The agent's game beside the visitor's, which is over; none where the zoo has no agent."""
+    told = event._data if isinstance(event._data, dict) else {}
+    try:
+        ticket = rival_of(match_of({"play": str(told.get("play")), "seed": str(told.get("seed"))}))
+    except Refused as error:
+        raise refusal(escape(str(error))) from None
+    return gr.update(visible=True, value=showing(ticket)) if ticket else HIDDEN
+
+
+def arrive(request: gr.Request) -> tuple[Any, ...]:
+    """The tab as the page's address wants it: in front, with the match that it names, or as it is."""
+    asked = dict(request.query_params)
+    if "play" not in asked:
+        return (gr.skip(),) * (1 + len(Set._fields))
+    try:
+        return gr.update(selected="play"), *set_up(asked)
+    except Refused as error:
+        gr.Warning(escape(str(error)))
+        return gr.update(selected="play"), *(gr.skip(),) * len(Set._fields)

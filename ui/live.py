@@ -1,0 +1,151 @@
+"""Live games: a visitor plays, and the server keeps the time. A game lives in the stream that shows it."""
+
+import asyncio
+import atexit
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from anyio import CapacityLimiter, to_thread
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from a3c_core.atari import FRAMES_PER_SECOND, FRAMES_PER_STEP, ROMS
+from a3c_core.recipe import Recipe
+from ui.live_game import Game, ended, framed
+from ui.stream import Full
+
+STEPS_PER_SECOND = {**dict.fromkeys(ROMS, FRAMES_PER_SECOND / FRAMES_PER_STEP), "CartPole-v1": 50.0}
+"""How fast each game runs at its own speed."""
+AT_ONCE = 12
+"""Live games."""
+THREADS = CapacityLimiter(4)
+"""Emulators that compute at the same moment."""
+MOST_SECONDS = 600.0
+"""How long a visitor plays one game."""
+STAY_SECONDS = 1200.0
+"""The same with all its pauses."""
+PAUSE_SECONDS = 60.0
+"""A game that is paused for longer is over."""
+SILENCE_SECONDS = 5.0
+"""A page tells every second that it is there; one that has not for so long has gone, whatever its connection says."""
+
+
+class Live:
+    """A visitor's game, paused until the visitor's page says what is held."""
+
+    def __init__(self, recipe: Recipe, seed: int, percent: int) -> None:
+        self.id = secrets.token_urlsafe(16)
+        self.recipe, self.seed = recipe, seed
+        self.rate = STEPS_PER_SECOND[recipe.env] * percent / 100
+        self.game: Game | None = None
+        self._paused, self._newest = True, -1
+        self._end: asyncio.Timeout | None = None
+        self._stays_until = 0.0
+
+    def hear(self, number: int, held: list[str] | None) -> None:
+        """What is held, or None to pause; a message that a newer one has overtaken counts for nothing."""
+        if number <= self._newest or self.game is None:
+            return
+        self._newest, self._paused = number, held is None
+        if held is not None:
+            self.game.pad.hold(held)
+        if self._end:
+            with suppress(RuntimeError):  # it is being cut off already
+                self._end.reschedule(self._deadline())
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """The stream: it opens the game, runs its clock and ends with it."""
+        self.game = await to_thread.run_sync(Game, self.recipe, self.seed, limiter=THREADS)
+        about = {"id": self.id, "env": self.recipe.env, "rate": self.rate, "seed": self.seed}
+        yield framed(self.game.opening(about))
+        clock = asyncio.get_running_loop().time
+        due = paused_at = clock()
+        while not self.game.over:
+            if self._paused and clock() - paused_at > PAUSE_SECONDS:
+                yield framed(ended("The game was paused for a minute, so it has ended."))
+                return
+            if self.game.steps >= MOST_SECONDS * self.rate:
+                yield framed(ended("Ten minutes are as long as a game can last here. Your score counts."))
+                return
+            due = max(due, clock() - 1 / self.rate) + 1 / self.rate  # a clock that is late runs on, it does not race
+            await asyncio.sleep(due - clock())
+            if not self._paused:
+                yield framed(await to_thread.run_sync(self.game.step, limiter=THREADS))
+                paused_at = clock()
+
+    def patience(self) -> asyncio.Timeout:
+        """What cuts the stream off when nobody seems to be there."""
+        self._stays_until = asyncio.get_running_loop().time() + STAY_SECONDS
+        self._end = asyncio.timeout_at(self._deadline())
+        return self._end
+
+    def close(self) -> None:
+        """Ends the game and frees its emulator."""
+        if self.game:
+            self.game.close()
+
+    def _deadline(self) -> float:
+        wait = SILENCE_SECONDS + (PAUSE_SECONDS if self._paused else 0.0)
+        return min(asyncio.get_running_loop().time() + wait, self._stays_until)
+
+
+class Stream(StreamingResponse):
+    """A live game as the answer to a request; when the connection closes, the game ends."""
+
+    def __init__(self, live: Live) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(live.messages(), media_type="application/octet-stream", headers=headers)
+        self.live = live
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with self.live.patience():
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            pass
+        finally:
+            LIVES.close(self.live)
+
+
+class Lives:
+    """All live games, by their secret names."""
+
+    def __init__(self) -> None:
+        self._games: dict[str, Live] = {}
+        self._ended: deque[str] = deque(maxlen=4 * AT_ONCE)
+
+    def __len__(self) -> int:
+        return len(self._games)
+
+    def open(self, recipe: Recipe, seed: int, percent: int) -> Live:
+        """A place for a new game, which its stream opens. Raises Full."""
+        if len(self) >= AT_ONCE:
+            raise Full
+        live = Live(recipe, seed, percent)
+        self._games[live.id] = live
+        return live
+
+    def get(self, name: str) -> Live | None:
+        """The game of that name."""
+        return self._games.get(name)
+
+    def ended(self, name: str) -> bool:
+        """Whether there was a game of that name just now, which keys may still be on their way to."""
+        return name in self._ended
+
+    def close(self, live: Live) -> None:
+        """Ends a game and gives its place away."""
+        if self._games.pop(live.id, None):
+            self._ended.append(live.id)
+        live.close()
+
+    def end(self) -> None:
+        """Ends all games."""
+        for live in list(self._games.values()):
+            self.close(live)
+
+
+LIVES = Lives()
+atexit.register(LIVES.end)

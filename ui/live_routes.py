@@ -1,0 +1,117 @@
+"""What a page asks for while its visitor plays: the game, where the keys go, and how the zoo's agent does meanwhile."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+import zoo
+from a3c_core.checkpoint import CheckpointError
+from a3c_core.recipe import Recipe
+from training.recipes import RECIPES
+from ui.live import LIVES, Stream
+from ui.pad import CONTROLS, WORDS
+from ui.routes import LAST_SEED, Refused, number, refusal, ticket_of
+from ui.stream import BROADCASTS, Full, Ticket
+from zoo.hub import HubError
+
+PLAYABLE: dict[str, Recipe] = {
+    name: recipe for env in CONTROLS for name, recipe in RECIPES.items() if recipe.env == env
+}
+"""The games that people can play, by the names of their recipes."""
+SPEEDS = (100, 50, 25)
+"""Percent of a game's own speed."""
+MOST_MESSAGES = 10**6
+"""More than a page sends during a game."""
+
+
+class Match(NamedTuple):
+    """A game that a visitor may play."""
+
+    play: str
+    seed: int
+    speed: int
+
+    @property
+    def recipe(self) -> Recipe:
+        """Which game it is."""
+        return PLAYABLE[self.play]
+
+
+def match_of(asked: Mapping[str, str]) -> Match:
+    """The match that an address' query names. Raises Refused, with a sentence."""
+    play = asked.get("play", "")
+    if play not in PLAYABLE:
+        raise Refused(f"Choose a game to play: {' or '.join(PLAYABLE)}.")
+    speed = number(asked, "speed", CONTROLS[PLAYABLE[play].env].percent, 100)
+    if speed not in SPEEDS:
+        raise Refused(f"The speed is one of {', '.join(map(str, SPEEDS))} percent.")
+    return Match(play, number(asked, "seed", 0, LAST_SEED), speed)
+
+
+def rival_of(match: Match) -> Ticket | None:
+    """The game of the same seed by the zoo's agent for it, if the zoo has one."""
+    names = (entry.name for entry in zoo.entries().values() if entry.recipe.env == match.recipe.env)
+    name = next(names, None)
+    return ticket_of({"agent": name, "seed": str(match.seed)}) if name else None
+
+
+async def live(request: Request) -> Response:
+    """POST /arcade/live?play=breakout&seed=7&speed=100: a game to play, as a stream; closing it ends the game."""
+    try:
+        match = match_of(request.query_params)
+        return Stream(LIVES.open(match.recipe, match.seed, match.speed))
+    except Refused as error:
+        return refusal(400, str(error))
+    except Full:
+        return refusal(503, "All places to play are taken. Please try again in a few minutes.")
+
+
+async def keys(request: Request) -> Response:
+    """POST /arcade/live/keys?id=...&n=3&held=left.fire: what is held in a live game; without `held`, a pause."""
+    asked = request.query_params
+    name = asked.get("id", "")
+    game = LIVES.get(name)
+    if game is None:
+        return Response(status_code=204) if LIVES.ended(name) else refusal(404, "There is no such game.")
+    try:
+        game.hear(number(asked, "n", 0, MOST_MESSAGES), held_of(asked.get("held")))
+    except Refused as error:
+        return refusal(400, str(error))
+    return Response(status_code=204)
+
+
+def held_of(text: str | None) -> list[str] | None:
+    """Which keys are held, the latest last. Raises Refused, with a sentence."""
+    words = text.split(".") if text else []
+    if len(words) > len(WORDS) or not set(words) <= set(WORDS):
+        raise Refused(f"What can be held is {', '.join(WORDS)}.")
+    return None if text is None else words
+
+
+async def rival(request: Request) -> Response:
+    """GET /arcade/rival?play=breakout&seed=7: the agent's return so far; each question lets it play on a bit."""
+    try:
+        ticket = rival_of(match_of(request.query_params))
+        if ticket is None:
+            return refusal(404, "The zoo has no agent for this game yet.")
+        game = await run_in_threadpool(BROADCASTS.get, ticket)
+    except Refused as error:
+        return refusal(400, str(error))
+    except (Full, HubError, CheckpointError, OSError):
+        return refusal(503, "The agent cannot play at the moment.")
+    if game.failed:
+        return refusal(500, "The agent's game broke off.")
+    over = game.over  # before its return, which may still grow
+    game.chunk(len(game.chunks))
+    return JSONResponse({"agent": ticket.agent, "return": game.total, "over": over})
+
+
+LIVE_ROUTES = [
+    Route("/arcade/live", live, methods=["POST"]),
+    Route("/arcade/live/keys", keys, methods=["POST"]),
+    Route("/arcade/rival", rival),
+]
