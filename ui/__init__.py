@@ -7,7 +7,7 @@ import gradio as gr
 
 import zoo
 from training.run import warm_up as warm_up_workers
-from ui import publishing, retrain, watch
+from ui import publishing, retrain, watch, zoo_page, zoo_routes
 from ui.routes import ROUTES
 from ui.runs import RUNS
 from ui.screen import PLAIN
@@ -23,7 +23,7 @@ LAUNCH: dict[str, Any] = {
     "mcp_server": False,
     "footer_links": [],
     "max_file_size": "1mb",
-    "app_kwargs": {"routes": ROUTES},
+    "app_kwargs": {"routes": [*ROUTES, *zoo_routes.ROUTES]},
 }
 """Keyword arguments of `Blocks.launch`."""
 
@@ -46,6 +46,8 @@ def build() -> gr.Blocks:
                 watch.build(page)
             with gr.Tab("Retrain", id="retrain"):
                 retrain.build(page, tabs, kept)
+            with gr.Tab("Zoo", id="zoo"):
+                zoo_page.build(page, tabs)
         page.unload(_leave)
     return page.queue(max_size=100)
 
