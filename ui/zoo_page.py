@@ -105,8 +105,9 @@ def standing(entry: zoo.ZooEntry, published: tuple[Peer, ...]) -> str:
     higher, lower = (sum(sign * (peer.score - mean) > 0.05 for peer in agents) for sign in (1, -1))
     counts = {"higher": higher, "the same": len(agents) - higher - lower, "lower": lower}
     told = [f"{count} score{'s' if count == 1 else ''} {how}" for how, count in counts.items() if count]
-    if len(told) == 1:
-        return f"All {told[0].replace(' ', ' published agents ', 1)}."
+    if len(told) == 1 and len(agents) > 1:
+        every = "Both" if len(agents) == 2 else f"All {len(agents)}"
+        return f"{every} published agents {told[0].split(' ', 1)[1]}."
     return f"Of {len(agents)} published agents {', '.join(told)}."
 
 
