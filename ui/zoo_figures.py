@@ -84,7 +84,7 @@ def histogram(values: Sequence[float], label: str) -> str:
     most = max(bins.values())
     bars = "".join(f'<i style="height:{bins[place] / most:.1%}"></i>' for place in range(first, last + 1))
     ends = (first * width, last * width) if _all_whole(values) and width == 1 else (first * width, (last + 1) * width)
-    spoken = f"{label}: from {number(min(values))} to {number(max(values))}, half of them above {_median(values)}"
+    spoken = f"{label}: from {number(min(values))} to {number(max(values))}, median {_median(values)}"
     return (
         f'<figure class="histogram" style="--bars:{last - first + 1}"><figcaption>{escape(label)}</figcaption>'
         f'<div class="bars" role="img" aria-label="{escape(spoken)}">{bars}</div>'
