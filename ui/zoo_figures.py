@@ -88,7 +88,7 @@ def histogram(values: Sequence[float], label: str) -> str:
     return (
         f'<figure class="histogram" style="--bars:{last - first + 1}"><figcaption>{escape(label)}</figcaption>'
         f'<div class="bars" role="img" aria-label="{escape(spoken)}">{bars}</div>'
-        f'<div class="ends"><span>{number(ends[0])}</span><span>{number(ends[1])}</span></div></figure>'
+        f'<div class="ends">{"".join(f"<span>{number(end)}</span>" for end in dict.fromkeys(ends))}</div></figure>'
     )
 
 
