@@ -200,6 +200,11 @@ class Score:
         return self.std / len(self.returns) ** 0.5
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """Where the mean over all seeds lies with 95 % confidence: mean ± 1.96 standard errors, taken as normal."""
+        return self.mean - 1.96 * self.standard_error, self.mean + 1.96 * self.standard_error
+
+    @property
     def conditions(self) -> str:
         """How the games were played, in words."""
         rules = f"{self.protocol} protocol, " if self.env in ROMS else ""

@@ -14,7 +14,7 @@ Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
-@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Recipe:
     """Every number that shaped a run. A step is one decision of one agent in one environment."""
 
@@ -112,3 +112,8 @@ class Recipe:
         """The learning rate after `steps` steps of the run."""
         left = max(0.0, 1.0 - steps / self.steps)
         return self.learning_rate * {"linear": left, "none": 1.0}[self.learning_rate_decay]
+
+
+def meaning(field: str) -> str:
+    """What a field of the recipe means, as its docstring says."""
+    return " ".join((Recipe.__pydantic_fields__[field].description or "").split())

@@ -43,6 +43,9 @@ def readme() -> str:
         *speed(json.loads((HERE / "results" / "speed.json").read_text())),
         *time_to_solve(json.loads((HERE / "results" / "time_to_solve.json").read_text())),
     ]
+    path = HERE / "results" / "asynchrony.json"
+    if path.exists():
+        parts += asynchrony(json.loads(path.read_text()))
     return "\n\n".join(parts) + "\n"
 
 
@@ -118,6 +121,31 @@ def solve_table(trials: list[dict], task: str) -> str:
 def median_seconds(group: list[dict]) -> float:
     """Median seconds of a competitor's trials, an unsolved one counting as infinite."""
     return statistics.median(float("inf") if trial["seconds"] is None else trial["seconds"] for trial in group)
+
+
+def asynchrony(result: dict) -> list[str]:
+    """The section on A3C against A2C."""
+    lines = ["| | seeds | solved | median s | median steps |", "|---|---|---|---|---|"]
+    for kind in ("A2C", "A3C"):
+        group = [solved(trial, result["goal"]) for trial in result["trials"] if trial["kind"] == kind]
+        reached = [trial for trial in group if trial["seconds"] is not None]
+        seconds = median_seconds(group)
+        steps = f"{statistics.median(trial['steps'] for trial in reached):,.0f}" if reached else ""
+        shown = "never" if seconds == float("inf") else f"{seconds:.2f}"
+        lines.append(f"| {kind} | {len(group)} | {len(reached)} of {len(group)} | {shown} | {steps} |")
+    return [
+        "## Asynchrony",
+        "`python -m benchmarks.asynchrony` (its first lines tell how). Until the mean return of the last 100 training "
+        f"episodes reaches {result['goal']:g} on CartPole-v1; the page's Zoo tab draws the curves.",
+        where(result),
+        "\n".join(lines),
+    ]
+
+
+def solved(trial: dict, goal: float) -> dict:
+    """The seconds and steps at which a curve first reached the goal; None for never."""
+    at = next((i for i, value in enumerate(trial["returns"]) if value >= goal), None)
+    return {key: None if at is None else trial[key][at] for key in ("seconds", "steps")}
 
 
 if __name__ == "__main__":

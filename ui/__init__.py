@@ -7,7 +7,7 @@ import gradio as gr
 
 import zoo
 from training.run import warm_up as warm_up_workers
-from ui import how, human, publishing, retrain, watch
+from ui import api, how, human, publishing, retrain, watch, zoo_page, zoo_routes
 from ui.live_routes import LIVE_ROUTES
 from ui.routes import ROUTES
 from ui.runs import RUNS
@@ -21,16 +21,16 @@ LAUNCH: dict[str, Any] = {
     "run_history": False,
     "show_error": False,
     "enable_monitoring": False,
-    "mcp_server": False,
+    "mcp_server": api.MCP,
     "footer_links": [],
     "max_file_size": "1mb",
-    "app_kwargs": {"routes": [*ROUTES, *LIVE_ROUTES, *how.ROUTES]},
+    "app_kwargs": {"routes": [*ROUTES, *LIVE_ROUTES, *zoo_routes.ROUTES, *how.ROUTES]},
 }
 """Keyword arguments of `Blocks.launch`."""
 
 CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600
 
-TABS = ("watch", "retrain", "how")
+TABS = ("watch", "play", "retrain", "zoo", "how")
 """The tabs that an address can name."""
 
 MARQUEE = (
@@ -53,8 +53,11 @@ def build() -> gr.Blocks:
                 human.build(page, tabs)
             with gr.Tab("Retrain", id="retrain"):
                 retrain.build(page, tabs, kept)
+            with gr.Tab("Zoo", id="zoo"):
+                zoo_page.build(page, tabs)
             with gr.Tab("How it works", id="how"):
                 how.build()
+        api.build()
         page.load(_open_tab, None, tabs, queue=False, show_progress="hidden", api_visibility="private")
         page.unload(_leave)
     return page.queue(max_size=100)

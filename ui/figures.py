@@ -57,7 +57,7 @@ def curve(
     x_axis = Axis(0.0, max(x_high or 0.0, x[-1] if len(x) else 0.0, 1e-9))
     heights = ticks([0.0, *y, *([goal.value] if goal else [])], marks)
     y_axis = Axis(heights[0], heights[-1])
-    pairs = ((x_axis.share(a) * WIDTH, _down(y_axis, b) * HEIGHT) for a, b in zip(x, y, strict=True))
+    pairs = ((x_axis.share(a) * WIDTH, down(y_axis, b) * HEIGHT) for a, b in zip(x, y, strict=True))
     points = " ".join(f"{a:.1f},{b:.2f}" for a, b in pairs)
     numbers = f' data-numbers="{" ".join(f"{value:.4g}" for value in y)}"' if readout else ""
     last = number(y[-1]) if len(y) else ""
@@ -65,7 +65,7 @@ def curve(
     return (
         f'<figure class="curve" data-game="{escape(game)}" data-points="{len(y)}"{numbers}>'
         f"<figcaption><span>{escape(label)}</span><output>{last}</output></figcaption>"
-        f'<div class="plot">{"".join(_tick(y_axis, mark) for mark in heights)}{_goal(y_axis, goal)}'
+        f'<div class="plot">{grid_lines(y_axis, heights)}{_goal(y_axis, goal)}'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{escape(spoken)}">'
         f'<polyline points="{points}"/>{f"<line class=playhead y2={HEIGHT} />" if readout else ""}</svg>'
         f"{f'<p>{escape(empty)}</p>' if empty and not len(y) else ''}</div>"
@@ -87,19 +87,29 @@ def ticks(values: Sequence[float], count: int) -> list[float]:
 
 def number(value: float) -> str:
     """A number as the page shows it: whole where it is whole, else with one decimal, and with a true minus sign."""
-    text = f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:,.1f}"
+    text = f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{round(value, 1) + 0.0:,.1f}"
+    return minus(text)
+
+
+def minus(text: str) -> str:
+    """Numbers as text, with true minus signs."""
     return text.replace("-", "−")
 
 
-def _tick(axis: Axis, mark: float) -> str:
-    return f'<span class="tick" style="top:{_down(axis, mark):.2%}"><b>{f"{mark:,g}".replace("-", "−")}</b></span>'
+def grid_lines(axis: Axis, heights: Sequence[float]) -> str:
+    """Lines across a plot at round numbers, which stand beside it."""
+    return "".join(
+        f'<span class="tick" style="top:{down(axis, height):.2%}"><b>{minus(f"{height:,g}")}</b></span>'
+        for height in heights
+    )
 
 
 def _goal(axis: Axis, goal: Goal | None) -> str:
     if goal is None:
         return ""
-    return f'<span class="goal" style="top:{_down(axis, goal.value):.2%}"><b>{escape(goal.words)}</b></span>'
+    return f'<span class="goal" style="top:{down(axis, goal.value):.2%}"><b>{escape(goal.words)}</b></span>'
 
 
-def _down(axis: Axis, value: float) -> float:
+def down(axis: Axis, value: float) -> float:
+    """How far below the top of a plot `value` is, as a share of its height."""
     return 1.0 - axis.share(value)

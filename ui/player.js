@@ -1,7 +1,6 @@
 // Runs once per player. `element`, `props` and `watch` are gradio's; a value is a ticket: agent, seed, snapshot, actions,
 // protocol, and `at`, the step to begin with. Games come from /arcade/chunk, half a second each (see ui/stream.py).
 const root = element.querySelector(".player");
-const base = (window.gradio_config?.root || "").replace(/\/$/, "");
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const AHEAD = 12; // seconds that are fetched ahead
 const DECODED = 6; // chunks that are kept as pictures
@@ -109,8 +108,7 @@ async function fetchMore() {
 }
 
 function take(mine, buffer) {
-  const length = new DataView(buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const { header, data } = opened(buffer);
   if (header.game) begin(mine, header.game);
   const { steps } = mine;
   mine.starts.push(mine.pictures);
@@ -121,7 +119,7 @@ function take(mine, buffer) {
     steps.returns.push(before + header.rewards[i]);
     for (const part of ["values", "rewards", "policies", "actions"]) steps[part].push(header[part][i]);
   });
-  mine.chunks.push({ start: mine.starts[mine.starts.length - 1], data: buffer.slice(4 + length) });
+  mine.chunks.push({ start: mine.starts[mine.starts.length - 1], data });
   mine.over = header.over;
   bar.max = mine.pictures - 1;
   if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
@@ -212,16 +210,7 @@ async function pictures(index) {
   const found = game.decoded.get(index);
   if (found) return found;
   const { about, decoded } = game;
-  const stream = new Blob([game.chunks[index].data]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const promise = new Response(stream).arrayBuffer().then((buffer) => {
-    const bytes = new Uint8Array(buffer);
-    const colours = new Uint32Array(256);
-    for (let i = 0; i < 256; i++) colours[i] = 0xff000000 | (bytes[3 * i + 2] << 16) | (bytes[3 * i + 1] << 8) | bytes[3 * i];
-    const frames = bytes.subarray(768);
-    const size = about.width * about.height;
-    for (let i = size; i < frames.length; i++) frames[i] ^= frames[i - size];
-    return { colours, frames, size };
-  });
+  const promise = unpacked(game.chunks[index].data, about.width * about.height);
   decoded.set(index, promise);
   while (decoded.size > DECODED) decoded.delete(decoded.keys().next().value);
   return promise;
@@ -241,13 +230,9 @@ function chunkOf(picture) {
 async function draw(picture) {
   const mine = game;
   const index = chunkOf(picture);
-  const { colours, frames, size } = await pictures(index);
+  const part = await pictures(index);
   if (mine !== game || mine.drawn !== picture) return;
-  const image = new ImageData(mine.about.width, mine.about.height);
-  const pixels = new Uint32Array(image.data.buffer);
-  const first = (picture - mine.starts[index]) * size;
-  for (let i = 0; i < size; i++) pixels[i] = colours[frames[first + i]];
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  paint(canvas, part, picture - mine.starts[index]);
   if (index + 1 < mine.chunks.length) pictures(index + 1);
 }
 

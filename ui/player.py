@@ -1,19 +1,16 @@
 """The player: a canvas on which a streamed game runs (see ui/stream.py), with what its agent thinks beside it."""
 
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from ui.screen import PLAIN
+from ui.screen import PLAIN, script
 from ui.stream import Ticket
-
-_SCRIPT = (Path(__file__).parent / "player.js").read_text(encoding="utf-8")
 
 
 def player(elem_id: str) -> gr.HTML:
     """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": _SCRIPT}
+    plain = PLAIN | {"js_on_load": script("chunk.js", "player.js")}
     return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template='<div class="player"></div>', **plain)
 
 

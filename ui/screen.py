@@ -10,7 +10,10 @@ from ui.episodes import Recording
 from ui.figures import number
 from ui.games import game_of
 
-_SCRIPT = (Path(__file__).parent / "screen.js").read_text(encoding="utf-8")
+
+def script(*files: str) -> str:
+    """Scripts of this directory, as one."""
+    return "".join((Path(__file__).parent / file).read_text(encoding="utf-8") for file in files)
 
 
 PLAIN: dict[str, Any] = {"apply_default_css": False, "js_on_load": None}
@@ -26,7 +29,7 @@ class Shot(NamedTuple):
 
 def screen(elem_id: str) -> gr.HTML:
     """An empty screen. Its value is what `show` returns; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": _SCRIPT}
+    plain = PLAIN | {"js_on_load": script("screen.js")}
     return gr.HTML(elem_id=elem_id, elem_classes="screen", html_template='<div class="stage"></div>', **plain)
 
 

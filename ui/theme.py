@@ -63,12 +63,12 @@ THEME = gr.themes.Base(
 
 
 def _accents() -> str:
-    """One colour per game: whatever shows a game colours the cabinet around it; `glow` is for the dark bezel."""
+    """One colour per game: whatever shows a game colours its cabinet or card; `glow` is for the dark bezel."""
     rules = []
     for env, game in GAMES.items():
-        here = f'.cabinet:has([data-game="{env}"])'
-        rules.append(f"{here} {{ --accent: {game.accent}; --glow: {game.accent_dark}; }}")
-        rules.append(f".dark {here} {{ --accent: {game.accent_dark}; }}")
+        places = (f'.cabinet:has([data-game="{env}"])', f'.card[data-game="{env}"]')
+        rules += [f"{place} {{ --accent: {game.accent}; --glow: {game.accent_dark}; }}" for place in places]
+        rules += [f".dark {place} {{ --accent: {game.accent_dark}; }}" for place in places]
     return "\n".join(rules)
 
 

@@ -111,6 +111,21 @@ def metadata(entry: ZooEntry) -> dict[str, object]:
     }
 
 
+USAGE = """\
+import zoo
+
+agent = zoo.load("{name}")
+env = agent.make_env()
+obs, info = env.reset(seed=0)
+action, memory = agent.act(obs)
+obs, reward, terminated, truncated, info = env.step(action)"""
+
+
+def usage(name: str) -> str:
+    """The lines of Python that load an agent, by its name or repository, and take a first step with it."""
+    return USAGE.format(name=name)
+
+
 CARD = """\
 # {title}
 
@@ -127,13 +142,7 @@ Training never used these seeds. `results.json` holds the games that were played
 In a checkout of A3C Arcade, with its `requirements.txt` installed:
 
 ```python
-import zoo
-
-agent = zoo.load("{repo}")
-env = agent.make_env()
-obs, info = env.reset(seed=0)
-action, memory = agent.act(obs)
-obs, reward, terminated, truncated, info = env.step(action)
+{usage}
 ```
 
 ```sh
@@ -170,6 +179,7 @@ def model_card(entry: ZooEntry, repo: str) -> str:
             for score in entry.scores
         ),
         repo=repo,
+        usage=usage(repo),
         command=entry.command,
         steps=entry.score.steps,
         duration=duration(entry.hours),

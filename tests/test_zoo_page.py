@@ -1,0 +1,231 @@
+"""The Zoo tab: what is said of each agent, and the tab in a real browser."""
+
+import io
+import json
+import re
+import zipfile
+
+import gradio as gr
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import zoo
+from a3c_core.checkpoint import load_agent
+from a3c_core.recipe import Recipe, meaning
+from tests.browsing import chromium, needs_chromium, visit
+from tests.processes import wait_until
+from tests.serving import App, serve, text_of
+from ui import asynchrony, zoo_page
+from ui.games import GAMES
+from ui.zoo_figures import Mark, histogram, scale
+from zoo.peers import Peer, peers, peers_of
+
+# What is said, without a server
+
+
+def test_every_published_score_names_its_source_and_how_it_was_taken():
+    for peer in peers():
+        assert peer.env in GAMES
+        assert peer.source.url.startswith("https://")
+        assert peer.source.protocol
+
+
+def test_a_mean_lies_within_its_interval_as_often_as_it_says():
+    chance = np.random.default_rng(0)
+    score = zoo.entries()["pendulum"].score
+    hits = 0
+    for _ in range(400):
+        returns = tuple(chance.normal(3.0, 2.0, 100).tolist())
+        low, high = type(score)(**vars(score) | {"returns": returns}).interval
+        hits += low < 3.0 < high
+    assert 0.91 < hits / 400 < 0.98
+
+
+def test_where_others_are_better_the_page_says_so():
+    entry = zoo.entries()["breakout"]
+    better = Peer("ALE/Breakout-v5", "other", entry.score.mean + 50, peers()[0].source)
+    assert zoo_page.standing(entry, (better, better)) == "Both published agents score higher."
+    equal = better._replace(score=entry.score.mean)
+    assert zoo_page.standing(entry, (better, equal)) == "Of 2 published agents 1 scores higher, 1 scores the same."
+    assert "Nobody" in zoo_page.standing(entry, (better._replace(kind="human"),))
+
+
+def test_a_far_score_does_not_press_the_others_into_a_corner():
+    marks = [Mark("a", 0, 0, "0", "peer"), Mark("b", 100, 100, "100", "ours"), Mark("c", 5e3, 9e4, "far", "range")]
+    drawn = scale(marks, "scores")
+    assert "left:100.00%" in drawn
+    assert drawn.index("far</span>") < drawn.index("100</span>") < drawn.index("0</span></li></ul>")
+    assert "→" in drawn
+
+
+@pytest.mark.parametrize(
+    ("returns", "heights"),
+    [
+        ([500.0] * 9, ["100.0"]),
+        ([20.0, 21.0, 21.0, 23.0], ["50.0", "100.0", "0.0", "50.0"]),
+        ([-0.5, -1.8, -1.95, -1.97], ["100.0", "0.0", "50.0", *["0.0"] * 12, "50.0"]),
+    ],
+)
+def test_a_histogram_holds_all_returns(returns, heights):
+    assert re.findall(r"height:([\d.]+)%", histogram(returns, "Returns")) == heights
+
+
+def test_every_field_of_a_recipe_is_explained():
+    page = text_of(zoo_page.view_of("cartpole"))
+    for field in Recipe.__dataclass_fields__:
+        assert len(meaning(field)) > 10
+        assert field in page
+
+
+@pytest.mark.parametrize("asked", [None, 7, float("nan"), [], {}, "nobody", "<img src=x>", "../pong", "x" * 100_000])
+def test_a_stranger_who_asks_for_another_agent_gets_a_sentence(asked):
+    with pytest.raises(gr.Error) as refused:
+        zoo_page.chosen(gr.EventData(None, {"name": asked}))
+    assert len(refused.value.message) < 400
+    assert "<" not in refused.value.message
+    with pytest.raises(gr.Error):
+        zoo_page.chosen(gr.EventData(None, asked))
+
+
+def curve_of(kind: str, workers: int, *, seconds: float, steps: int, top: float = 500.0) -> dict:
+    reached = {"steps": [0, steps, 2 * steps], "seconds": [0.0, seconds, 2 * seconds], "returns": [20.0, top, top]}
+    return {"kind": kind, "seed": 0, "workers": workers, "envs_per_worker": 32 // workers, **reached}
+
+
+def test_what_asynchrony_gave_is_told_whichever_way_it_points(tmp_path):
+    path = tmp_path / "asynchrony.json"
+    assert asynchrony.asynchrony_section(path) == ""
+    path.write_text("{")
+    assert asynchrony.asynchrony_section(path) == ""
+    trials = [curve_of("A2C", 1, seconds=2.0, steps=1000), curve_of("A3C", 2, seconds=1.0, steps=1250)]
+    path.write_text(json.dumps({"goal": 475.0, "trials": trials}))
+    section = asynchrony.asynchrony_section(path)
+    assert "50 % less time and 25 % more steps than one worker" in section
+    assert section.count("<polygon") == 4
+    assert "A3C: 2 workers with 16 games each" in section
+    trials[1] = curve_of("A3C", 2, seconds=4.0, steps=900, top=100.0)
+    path.write_text(json.dumps({"goal": 475.0, "trials": trials}))
+    assert "was not reached in 0 of 1 with A2C and 1 of 1 with A3C" in asynchrony.asynchrony_section(path)
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    with serve(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(app: App, browser: Browser):
+    with visit(browser, app, "?zoo=cartpole") as opened:
+        yield opened
+
+
+@needs_chromium
+def test_a_game_plays_while_it_is_pointed_at_and_not_before(page: Page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "chunk?agent=cartpole" in request.url else None)
+    box = page.locator(".replay")
+    assert wait_until(lambda: box.locator("img").evaluate("img => img.naturalWidth") == 600, 60)
+    assert asked == []
+
+    box.hover()
+    expect(box).to_have_attribute("data-state", "playing")
+    first = box.locator("canvas").evaluate("canvas => canvas.toDataURL()")
+    assert wait_until(lambda: box.locator("canvas").evaluate("canvas => canvas.toDataURL()") != first, 30)
+    expect(box.locator("img")).to_be_hidden()
+    page.locator("#zoo h2").hover()
+    expect(box.locator("canvas")).to_be_hidden()
+    expect(box.locator("img")).to_be_visible()
+
+    page.get_by_role("link", name="All agents").focus()
+    page.keyboard.press("Tab")
+    expect(box).to_have_attribute("data-state", "playing")
+    page.keyboard.press("Enter")
+    expect(box.locator("canvas")).to_be_hidden()
+
+
+@needs_chromium
+def test_who_wants_no_motion_sees_a_game_only_when_asking_for_it(page: Page):
+    page.emulate_media(reduced_motion="reduce")
+    page.reload()
+    box = page.locator(".replay")
+    box.hover()
+    page.wait_for_timeout(500)
+    assert box.get_attribute("data-state") is None
+    box.click()
+    expect(box).to_have_attribute("data-state", "playing")
+    box.click()
+    expect(box.locator("canvas")).to_be_hidden()
+
+
+@needs_chromium
+def test_an_agent_has_a_page_with_an_address(app: App, page: Page):
+    page.get_by_role("link", name="All agents").click()
+    expect(page.locator(".cards .card")).to_have_count(len(zoo.entries()))
+    page.locator(".cards a[data-zoo=pong]").click()
+    expect(page.locator("#zoo h2")).to_have_text("pong")
+    expect(page.locator("#zoo h2")).to_be_focused()
+    assert page.url == f"{app.url}?zoo=pong"
+    for peer in peers_of("ALE/Pong-v5"):
+        expect(page.locator(".scale")).to_contain_text(peer.player)
+    expect(page.locator(".learning .curve")).to_have_count(4)
+    expect(page.locator(".histogram")).to_have_count(2)
+    page.go_back()
+    expect(page.locator(".cards .card")).to_have_count(len(zoo.entries()))
+
+    page.goto(f"{app.url}?zoo=cartpole")
+    expect(page.locator("#zoo h2")).to_have_text("cartpole")
+    page.get_by_text("Its recipe").click()
+    expect(page.locator(".recipe tr")).to_have_count(len(Recipe.__dataclass_fields__))
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download all files").click()
+    assert download.value.suggested_filename == "cartpole-a3c.zip"
+    page.get_by_role("link", name="Watch it play").click()
+    expect(page.locator(".player .name")).to_contain_text("cartpole")
+
+
+@needs_chromium
+def test_an_address_of_no_agent_is_explained(app: App, page: Page):
+    page.goto(f"{app.url}?zoo=<b>pnog")
+    expect(page.get_by_text("No agent and no directory")).to_be_visible()
+    expect(page.locator(".cards .card").first).to_be_visible()
+
+
+@needs_chromium
+def test_on_a_phone_nothing_sticks_out(app: App, page: Page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_text("Its recipe").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("link", name="All agents").click()
+    page.get_by_text("Where the others").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_checkpoint_goes_home_and_nothing_else_does(app: App, tmp_path):
+    def get(**query: str) -> httpx.Response:
+        return httpx.get(f"{app.url}arcade/checkpoint", params=query, timeout=60)
+
+    zipfile.ZipFile(io.BytesIO(get(agent="cartpole").content)).extractall(tmp_path)
+    assert load_agent(tmp_path).steps == zoo.entries()["cartpole"].score.steps
+    assert get(agent="cartpole", file="recipe.json").json() == json.loads((tmp_path / "recipe.json").read_text())
+    for query in ({}, {"agent": "../cartpole"}, {"agent": "cartpole", "file": "../../entries/cartpole.json"}):
+        refused = get(**query)
+        assert refused.status_code == 400
+        assert refused.json()["error"].endswith(".")
+    assert httpx.get(f"{app.url}arcade/still?agent=%00", timeout=60).status_code == 400
+    assert httpx.get(f"{app.url}arcade/still?agent=pong", timeout=60).content.startswith(b"\x89PNG")
+
+
+def test_the_app_asked_no_other_machine(app: App):
+    assert app.asked.read_text() == ""

@@ -1,0 +1,27 @@
+// What all who show streamed games share: where the server is, and how a chunk becomes pictures (see ui/stream.py).
+const base = (window.gradio_config?.root || "").replace(/\/$/, "");
+
+// A chunk's header, and its pictures as they were packed.
+function opened(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  return { header: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length))), data: buffer.slice(4 + length) };
+}
+
+// The pictures of a chunk, of `size` pixels each, as numbers of colours.
+async function unpacked(data, size) {
+  const stream = new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const colours = new Uint32Array(256);
+  for (let i = 0; i < 256; i++) colours[i] = 0xff000000 | (bytes[3 * i + 2] << 16) | (bytes[3 * i + 1] << 8) | bytes[3 * i];
+  const frames = bytes.subarray(768);
+  for (let i = size; i < frames.length; i++) frames[i] ^= frames[i - size];
+  return { colours, frames, size };
+}
+
+function paint(canvas, { colours, frames, size }, index) {
+  const image = new ImageData(canvas.width, canvas.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < size; i++) pixels[i] = colours[frames[index * size + i]];
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+

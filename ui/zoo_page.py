@@ -1,0 +1,129 @@
+"""The Zoo tab: all agents with their scores beside what others have published, and a page for each."""
+
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+import zoo
+from ui.agent_page import agent_page, fact, game_button, score_marks, size_of, spread
+from ui.asynchrony import asynchrony_section
+from ui.figures import number
+from ui.games import game_of
+from ui.screen import PLAIN, script
+from ui.settings import refusal
+from ui.zoo_figures import scale
+from zoo.card import duration
+from zoo.entry import unknown
+from zoo.peers import Peer, peers_of
+
+INTRO = (
+    "Every agent here was trained by this project's own code. Its score stands beside what others have published for "
+    "the same game, higher or lower."
+)
+NOTE = (
+    "A score is the mean return of many games ± its standard deviation; the interval holds the mean over all seeds "
+    "with 95 % confidence (mean ± 1.96 standard errors, taken as normal). It tells nothing of how other trainings with "
+    "the same recipe would end. Under Atari's classic protocol only a few idle frames tell games apart, so their "
+    "spread is small; sticky games repeat a quarter of the actions and are harder."
+)
+
+
+def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
+    """Lays out the tab and wires it."""
+    plain = PLAIN | {"js_on_load": script("chunk.js", "zoo.js")}
+    view = gr.HTML(all_agents(), elem_id="zoo", **plain)
+    quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
+    view.select(chosen, None, view, **quiet)
+    page.load(arrive, None, [tabs, view], **quiet)
+
+
+def chosen(event: gr.EventData) -> str:
+    """The page of the agent that was clicked, or all agents. Raises gr.Error, with a sentence, for any other."""
+    asked = event._data.get("name") if isinstance(event._data, dict) else None
+    return view_of(asked)
+
+
+def view_of(name: object) -> str:
+    """One agent's page, or with an empty name all agents. Raises gr.Error, with a sentence, for any other."""
+    if name == "":
+        return all_agents()
+    entry = zoo.entries().get(name) if isinstance(name, str) else None
+    if entry is None:
+        words = unknown(name, zoo.entries()) if isinstance(name, str) and len(name) < 100 else "there is no such agent."
+        raise refusal(escape(words[:1].upper() + words[1:]))
+    return agent_page(entry)
+
+
+def arrive(request: gr.Request) -> tuple[Any, Any]:
+    """Opens the tab, and the agent's page, where the page's address asks for it: ?zoo=pong."""
+    asked = request.query_params.get("zoo")
+    if asked is None:
+        return gr.skip(), gr.skip()
+    try:
+        return gr.Tabs(selected="zoo"), view_of(asked)
+    except gr.Error as error:
+        gr.Warning(error.message)
+        return gr.Tabs(selected="zoo"), all_agents()
+
+
+def all_agents() -> str:
+    """A card for each agent, what asynchrony gave, and where the others' scores are from."""
+    entries = zoo.entries().values()
+    cards = "".join(card(entry) for entry in entries)
+    published = [peer for env in dict.fromkeys(entry.recipe.env for entry in entries) for peer in peers_of(env)]
+    return (
+        f'<div class="zoo"><p class="intro">{INTRO}</p><ul class="cards">{cards}</ul>'
+        f'<p class="small">{NOTE}</p>{asynchrony_section()}{sources(published)}</div>'
+    )
+
+
+def card(entry: zoo.ZooEntry) -> str:
+    """One agent: its game, its numbers, its place among others."""
+    env, score = entry.recipe.env, entry.score
+    low, high = score.interval
+    facts = [
+        fact("Score", spread(score), f"95 % interval of the mean: {number(low)} to {number(high)}"),
+        fact("Sticky score", spread(entry.sticky_score)) if entry.sticky_score else "",
+        fact("Trained", f"{score.steps:,} steps", f"in {duration(entry.hours)}"),
+        fact("Size", f"{entry.parameters:,} weights", size_of(entry)),
+    ]
+    return (
+        f'<li class="card" data-game="{escape(env)}">{game_button(entry)}'
+        f'<div class="about"><h3><a href="?zoo={entry.name}" data-zoo="{entry.name}">{escape(entry.name)}</a></h3>'
+        f'<p>{escape(entry.summary)}</p><dl class="facts">{"".join(facts)}</dl></div>'
+        f'<div class="beside">{scale(score_marks(entry), f"{game_of(env).name}: beside what others have published")}'
+        f'<p class="small">{standing(entry, peers_of(env))}</p></div></li>'
+    )
+
+
+def standing(entry: zoo.ZooEntry, published: tuple[Peer, ...]) -> str:
+    """How many of the published agents score higher, equal and lower, in a sentence."""
+    mean, agents = round(entry.score.mean, 1), [peer for peer in published if peer.kind == "peer"]
+    if not agents:
+        return "Nobody else's score is kept for this game."
+    higher, lower = (sum(sign * (peer.score - mean) > 0.05 for peer in agents) for sign in (1, -1))
+    counts = {"higher": higher, "the same": len(agents) - higher - lower, "lower": lower}
+    told = [f"{count} score{'s' if count == 1 else ''} {how}" for how, count in counts.items() if count]
+    if len(told) == 1 and len(agents) > 1:
+        every = "Both" if len(agents) == 2 else f"All {len(agents)}"
+        return f"{every} published agents {told[0].split(' ', 1)[1]}."
+    return f"Of {len(agents)} published agents {', '.join(told)}."
+
+
+def sources(published: list[Peer]) -> str:
+    """The others' scores as a table, each with where it is from and how it was taken."""
+    rows = "".join(
+        f"<tr><td>{escape(game_of(peer.env).name)}</td><td>{escape(peer.player)}</td>"
+        f'<td class="number">{number(peer.score)}{f" to {number(peer.highest)}" if peer.highest else ""}</td>'
+        f'<td><a href="{escape(peer.source.url)}" target="_blank" rel="noopener">{escape(peer.source.title)}</a></td>'
+        f"<td>{escape(peer.source.protocol)}</td></tr>"
+        for peer in published
+    )
+    columns = ("Game", "Player", "Score", "Source", "How it was taken")
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    return (
+        "<details><summary>Where the others' scores are from</summary><p>They were taken by other rules and after "
+        "trainings of other lengths than ours, so small differences mean nothing.</p>"
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
+    )

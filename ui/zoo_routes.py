@@ -1,0 +1,85 @@
+"""What the Zoo tab asks for besides the page: a still picture of an agent's game, and the files of its checkpoint."""
+
+import io
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from functools import lru_cache
+from zipfile import ZipFile
+
+import imageio.v3 as iio
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+import zoo
+from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
+from a3c_core.play import moments
+from training.log import LOG
+from ui.routes import Refused, refusal, ticket_of
+from ui.stream import SECONDS_PER_CHUNK
+from zoo.hub import HubError
+
+FILES = (MODEL, RECIPE, LOG)
+"""Of a checkpoint, that can be downloaded one by one or together."""
+FIRST_CHUNK = 8
+"""Of a game that is played on its still picture, which shows the same moment; the first seconds of many are empty."""
+
+_drawing = threading.Lock()
+
+
+def entry_of(asked: Mapping[str, str]) -> zoo.ZooEntry:
+    """The agent that a query names. Raises Refused, with a sentence."""
+    return zoo.entries()[ticket_of({"agent": asked.get("agent", "")}).agent]
+
+
+def still(request: Request) -> Response:
+    """GET /arcade/still?agent=pong: a moment of a game as PNG."""
+    try:
+        entry = entry_of(request.query_params)
+        with _drawing:  # one at a time: each is drawn once
+            picture = picture_of(entry.name, entry.sha256[MODEL])
+    except Refused as error:
+        return refusal(400, str(error))
+    except (CheckpointError, HubError, OSError):
+        return refusal(503, "There is no picture of this agent now.")
+    return Response(picture, media_type="image/png", headers={"Cache-Control": "max-age=600"})
+
+
+@lru_cache(maxsize=64)
+def picture_of(name: str, sha256: str) -> bytes:
+    """What an agent's game shows after some seconds, or at its end, as PNG; kept until its weights are others."""
+    agent, greedy = zoo.load(name), zoo.entries()[name].score.greedy
+    env = agent.make_env("rgb_array_list")
+    left = env.metadata["render_fps"] * SECONDS_PER_CHUNK * FIRST_CHUNK
+    env.close()
+    with closing(moments(agent, 0, greedy=greedy, watched=True)) as game:
+        for moment in game:
+            left -= len(moment.pictures)
+            if left <= 0 or moment.over:
+                break
+    return iio.imwrite("<bytes>", moment.pictures[-1], extension=".png")
+
+
+def checkpoint(request: Request) -> Response:
+    """GET /arcade/checkpoint?agent=pong: its files as zip; with file=recipe.json that one alone."""
+    try:
+        entry, file = entry_of(request.query_params), request.query_params.get("file", "")
+    except Refused as error:
+        return refusal(400, str(error))
+    if file and file not in FILES:
+        return refusal(400, f"The files of an agent are {', '.join(FILES)}.")
+    found = {name: entry.directory / name for name in FILES if (entry.directory / name).is_file()}
+    if MODEL not in found or (file and file not in found):
+        return refusal(404, f"This file of {entry.name} is not here.")
+    if file:
+        return FileResponse(found[file], filename=f"{entry.name}-{file}")
+    packed = io.BytesIO()
+    with ZipFile(packed, "w") as archive:  # weights hardly get smaller
+        for name, path in found.items():
+            archive.write(path, name)
+    named = {"Content-Disposition": f'attachment; filename="{entry.name}-a3c.zip"'}
+    return Response(packed.getvalue(), media_type="application/zip", headers=named)
+
+
+ROUTES = [Route("/arcade/still", still), Route("/arcade/checkpoint", checkpoint)]
