@@ -47,7 +47,7 @@ def build() -> gr.Blocks:
             with gr.Tab("Retrain", id="retrain"):
                 retrain.build(page, tabs, kept)
         page.unload(_leave)
-    return page.queue(max_size=100)
+    return page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
 
 
 def _leave(request: gr.Request) -> None:
