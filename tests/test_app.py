@@ -64,7 +64,7 @@ def test_the_shipped_settings_give_the_shipped_recipe(name):
 @pytest.mark.parametrize("value", [None, "7", True, [1], float("nan"), float("inf"), -1, 10**400], ids=repr)
 def test_a_bad_setting_is_answered_with_a_sentence_that_names_it(setting, value):
     with pytest.raises(gr.Error, match=f"{setting.label} must be a .*number from .* to "):
-        next(retrain.train(None, [], "cartpole", *settings(**{setting.field: value})))
+        next(retrain.train(None, [], None, "cartpole", *settings(**{setting.field: value})))
 
 
 @pytest.mark.parametrize("value", [0.5, 999, 5_000_001])
@@ -177,7 +177,7 @@ def test_the_line_is_first_come_first_served_and_ends(fresh_runs):
     with pytest.raises(LineFull):
         fresh_runs.enter(RECIPES["cartpole"], None)
     with pytest.raises(gr.Error, match=r"2 trainings are running and 6 are waiting\. Please try again"):
-        next(retrain.train(None, [], "cartpole", *settings()))
+        next(retrain.train(None, [], None, "cartpole", *settings()))
     fresh_runs.leave(waiting[0])
     assert fresh_runs.ahead(waiting[2]) == 1
 
@@ -203,7 +203,7 @@ def test_runs_go_when_their_page_closes_or_their_time_is_over(fresh_runs, monkey
 
 def test_a_training_ends_when_its_time_is_over_and_its_agent_is_kept(fresh_runs, monkeypatch):
     monkeypatch.setattr(retrain, "MOST_SECONDS", 1.0)
-    views = list(retrain.train(None, [], "cartpole", *settings(steps=LONG)))
+    views = list(retrain.train(None, [], None, "cartpole", *settings(steps=LONG)))
     assert "Ended after 1 s" in text_of(views[-1].status)
     assert load_agent(fresh_runs.get(views[0].run_id).checkpoint).recipe.steps == LONG
 
@@ -214,7 +214,7 @@ def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(fresh_ru
         yield
 
     monkeypatch.setattr(retrain, "train_recipe", broken)
-    views = list(retrain.train(None, [], "cartpole", *settings()))
+    views = list(retrain.train(None, [], None, "cartpole", *settings()))
     assert "The training broke down" in views[-1].status
     assert "Traceback" not in str(views)
     assert retrain.compare(views[0].run_id) == (retrain.UNCHANGED,) * 3
@@ -224,7 +224,7 @@ def test_one_who_waits_can_stop(fresh_runs, monkeypatch):
     monkeypatch.setattr(retrain, "LOOK_SECONDS", 0.01)
     for _ in range(AT_ONCE + 1):
         fresh_runs.enter(RECIPES["cartpole"], None)
-    views = retrain.train(None, [], "cartpole", *settings())
+    views = retrain.train(None, [], None, "cartpole", *settings())
     run_id = next(views).run_id
     assert "yours starts when one ends. 1 more wait before you." in next(views).status
     retrain.stop(run_id)

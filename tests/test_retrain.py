@@ -82,7 +82,7 @@ def test_whatever_is_sent_to_train_is_answered_with_a_sentence_and_leaves_no_run
     for other in data.draw(st.sets(st.integers(1, len(SETTINGS)))):
         asked[other] = data.draw(JUNK) if other != place + 1 else asked[other]
     with pytest.raises(gr.Error) as error:
-        next(retrain.train(None, [], *asked))
+        next(retrain.train(None, [], None, *asked))
     assert re.fullmatch(r"[A-Z].*\.", error.value.message)
     assert not error.value.print_exception
     assert len(error.value.message) < 300
@@ -245,8 +245,8 @@ def train(page: Page, lesson: str, steps: int) -> None:
     page.get_by_label(lesson, exact=True).click()
     expect(page.get_by_label(lesson, exact=True)).to_be_checked()
     page.get_by_label("Steps", exact=True).fill(str(steps))
-    expect(page.get_by_label(lesson, exact=True)).not_to_be_checked()
     page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.locator("#train-status")).not_to_contain_text("Both games")
     expect(page.locator("#train-status")).to_contain_text("Both games below start from")
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
 
@@ -269,6 +269,10 @@ def test_a_visitor_compares_lessons(page):
     expect(legend.locator("li:not(.now)")).to_contain_text("steps 20,000, learning rate 0.03")
     expect(page.locator("#learning-curve polyline.earlier")).to_have_count(1)
 
+    expect(page.locator("#lesson")).to_contain_text("This is A2C")
+    page.get_by_label("Learning rate", exact=True).fill("0.02")
+    expect(page.get_by_label("One worker", exact=True)).not_to_be_checked()
+    expect(page.locator("#lesson")).to_have_text("")
     page.get_by_label("Pendulum", exact=True).click()
     expect(legend).to_have_count(0)
     expect(small).to_have_count(0)

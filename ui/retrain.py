@@ -107,7 +107,8 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     game.input(preset, [game, earlier], laid_out, **unqueued)
     lesson.input(teach, [lesson, game, run_id, earlier], laid_out, **unqueued)
     own = {"fn": None, "js": "() => [null, '']", "outputs": [lesson, says], "api_visibility": "private"}
-    gr.on([each.input for each in boxes], **own)  # what a visitor sets is no lesson any more
+    of_lesson = [each for each, setting in zip(boxes, SETTINGS, strict=True) if setting.field not in ("steps", "seed")]
+    gr.on([each.input for each in of_lesson], **own)  # what a visitor sets is no lesson any more
     clear.click(forget, [game, run_id, earlier], [earlier, figure, clear], **unqueued)
     training = train_button.click(
         train,
@@ -193,9 +194,9 @@ def ready() -> tuple[Any, Any, Any]:
 def train(
     previous: str | None,
     earlier: Sequence[Earlier],
+    request: gr.Request | None,  # gradio hands it to positional parameters alone
     game: object,
     *values: object,
-    request: gr.Request | None = None,
 ) -> Iterator[View]:
     """Trains an agent within the bounds for visitors, after waiting for a turn."""
     recipe = recipe_of(game, values)
@@ -320,13 +321,18 @@ def compare(run_id: str | None) -> tuple[Any, Any, Any]:
     except CheckpointError:
         return UNCHANGED, status_of(f"The network's numbers ran away, so it cannot play. {TOO_HIGH}"), UNCHANGED
     seed, run.next_seed = run.next_seed, run.next_seed + 1
-    shots = [
-        Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
-        for name, file, agent in (
-            ("Untrained", "before", Agent.untrained(run.recipe)),
-            (f"After {trained.steps:,} steps", "after", trained),
-        )
-    ]
+    try:
+        shots = [
+            Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
+            for name, file, agent in (
+                ("Untrained", "before", Agent.untrained(run.recipe)),
+                (f"After {trained.steps:,} steps", "after", trained),
+            )
+        ]
+    except OSError:
+        if run.forgotten:  # the visitor trains anew already
+            return UNCHANGED, UNCHANGED, UNCHANGED
+        return UNCHANGED, status_of(f"{run.outcome} The games could not be recorded. Please try later."), UNCHANGED
     sentence = f"{run.outcome} Both games below start from seed {seed}."
     return show(*shots), status_of(sentence, run.last, over=True), gr.update(visible=True)
 
