@@ -27,7 +27,7 @@ from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks
 from ui.routes import LAST_SEED
 from ui.runs import AT_ONCE, IN_LINE, LineFull, Runs
-from ui.settings import SETTINGS, TRAINABLE, choices, recipe_of
+from ui.settings import NUMBERS, SETTINGS, TRAINABLE, choices, recipe_of
 
 STOP_SECONDS = 3.0
 """A stop is promised within a second; the rest is for a busy machine."""
@@ -60,11 +60,11 @@ def test_the_shipped_settings_give_the_shipped_recipe(name):
     assert recipe_of(name, values) == RECIPES[name]
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.field)
+@pytest.mark.parametrize("setting", NUMBERS, ids=lambda setting: setting.field)
 @pytest.mark.parametrize("value", [None, "7", True, [1], float("nan"), float("inf"), -1, 10**400], ids=repr)
 def test_a_bad_setting_is_answered_with_a_sentence_that_names_it(setting, value):
     with pytest.raises(gr.Error, match=f"{setting.label} must be a .*number from .* to "):
-        next(retrain.train(None, "cartpole", *settings(**{setting.field: value})))
+        next(retrain.train(None, [], None, "cartpole", *settings(**{setting.field: value})))
 
 
 @pytest.mark.parametrize("value", [0.5, 999, 5_000_001])
@@ -86,9 +86,10 @@ def test_visitors_train_what_learns_within_minutes():
 
 @pytest.mark.parametrize(("game", "shown"), [("pendulum", "pendulum"), ("pong", "cartpole"), (None, "cartpole")])
 def test_choosing_a_game_presets_its_settings_and_no_others(game, shown):
-    *values, drawn = retrain.preset(game)
-    assert values == [setting.of(RECIPES[shown]) for setting in SETTINGS]
-    assert f'data-game="{RECIPES[shown].env}"' in drawn
+    laid_out = retrain.preset(game)
+    assert laid_out[0] == shown
+    assert laid_out[-len(SETTINGS) :] == [setting.of(RECIPES[shown]) for setting in SETTINGS]
+    assert f'data-game="{RECIPES[shown].env}"' in laid_out[3]
 
 
 @pytest.mark.parametrize("agent", ["nobody", None, {}, "../cartpole"])
@@ -176,18 +177,18 @@ def test_the_line_is_first_come_first_served_and_ends(fresh_runs):
     with pytest.raises(LineFull):
         fresh_runs.enter(RECIPES["cartpole"], None)
     with pytest.raises(gr.Error, match=r"2 trainings are running and 6 are waiting\. Please try again"):
-        next(retrain.train(None, "cartpole", *settings()))
+        next(retrain.train(None, [], None, "cartpole", *settings()))
     fresh_runs.leave(waiting[0])
     assert fresh_runs.ahead(waiting[2]) == 1
 
 
 def test_runs_go_when_their_page_closes_or_their_time_is_over(fresh_runs, monkeypatch):
-    closed, under_way, old, other = (
-        fresh_runs.enter(RECIPES["cartpole"], session) for session in ("page", "page", "old", "other")
-    )
+    closed = fresh_runs.enter(RECIPES["cartpole"], "page")
+    fresh_runs.leave(closed)
+    under_way, old, other = (fresh_runs.enter(RECIPES["cartpole"], session) for session in ("page", "old", "other"))
     for run in (closed, under_way, old, other):
         run.directory.mkdir()
-    for run in (closed, old, other):
+    for run in (old, other):
         fresh_runs.leave(run)
     fresh_runs.leave_page("page")
     assert under_way.stop.is_set()
@@ -202,7 +203,7 @@ def test_runs_go_when_their_page_closes_or_their_time_is_over(fresh_runs, monkey
 
 def test_a_training_ends_when_its_time_is_over_and_its_agent_is_kept(fresh_runs, monkeypatch):
     monkeypatch.setattr(retrain, "MOST_SECONDS", 1.0)
-    views = list(retrain.train(None, "cartpole", *settings(steps=LONG)))
+    views = list(retrain.train(None, [], None, "cartpole", *settings(steps=LONG)))
     assert "Ended after 1 s" in text_of(views[-1].status)
     assert load_agent(fresh_runs.get(views[0].run_id).checkpoint).recipe.steps == LONG
 
@@ -213,7 +214,7 @@ def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(fresh_ru
         yield
 
     monkeypatch.setattr(retrain, "train_recipe", broken)
-    views = list(retrain.train(None, "cartpole", *settings()))
+    views = list(retrain.train(None, [], None, "cartpole", *settings()))
     assert "The training broke down" in views[-1].status
     assert "Traceback" not in str(views)
     assert retrain.compare(views[0].run_id) == (retrain.UNCHANGED,) * 3
@@ -223,7 +224,7 @@ def test_one_who_waits_can_stop(fresh_runs, monkeypatch):
     monkeypatch.setattr(retrain, "LOOK_SECONDS", 0.01)
     for _ in range(AT_ONCE + 1):
         fresh_runs.enter(RECIPES["cartpole"], None)
-    views = retrain.train(None, "cartpole", *settings())
+    views = retrain.train(None, [], None, "cartpole", *settings())
     run_id = next(views).run_id
     assert "yours starts when one ends. 1 more wait before you." in next(views).status
     retrain.stop(run_id)
@@ -376,7 +377,7 @@ def test_a_visitor_who_leaves_ends_the_training(app):
     session = {"session_hash": "leaves", "fn_index": None}
     dependencies = httpx.get(f"{app.url}config", timeout=30).json()["dependencies"]
     session["fn_index"] = next(d["id"] for d in dependencies if d["api_name"] == "train")
-    data = [None, "cartpole", *settings(steps=LONG)]
+    data = [None, None, "cartpole", *settings(steps=LONG)]
     httpx.post(f"{app.url}gradio_api/queue/join", json=session | {"data": data}, timeout=30).raise_for_status()
     with httpx.stream("GET", f"{app.url}gradio_api/queue/data?session_hash=leaves", timeout=30) as stream:
         assert any("Training" in line for line in stream.iter_lines())

@@ -60,7 +60,7 @@ def build() -> gr.Blocks:
         api.build()
         page.load(_open_tab, None, tabs, queue=False, show_progress="hidden", api_visibility="private")
         page.unload(_leave)
-    return page.queue(max_size=100)
+    return page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
 
 
 def _open_tab(request: gr.Request) -> Any:  # noqa: ANN401

@@ -1,7 +1,7 @@
 """Curves as SVG, drawn from numbers alone. Text stands beside the drawing and so keeps its size on every screen."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -27,6 +27,20 @@ class Goal(NamedTuple):
     words: str
 
 
+class Line(NamedTuple):
+    """Another run's curve, drawn thin beside the first."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    words: str
+    """What it is, for the legend."""
+
+
+def precise(value: float) -> str:
+    """A number of any size with three digits that count, and with a true minus sign."""
+    return number(value) if value == 0 or abs(value) >= 100 else f"{value:.3g}".replace("-", "−")
+
+
 def curve(
     x: Sequence[float],
     y: Sequence[float],
@@ -39,6 +53,9 @@ def curve(
     readout: bool = False,
     marks: int = 2,
     empty: str = "",
+    beside: Sequence[Line] = (),
+    name: str = "",
+    words: Callable[[float], str] | None = None,
 ) -> str:
     """A curve as HTML.
 
@@ -53,23 +70,27 @@ def curve(
         readout: show the number under the playhead, which follows the video in the same cabinet.
         marks: about how many intervals the y axis, which always holds 0, is divided into.
         empty: what to say where there is no point yet.
+        beside: other runs' curves, which a legend names.
+        name: what the legend calls this one.
+        words: how the last number is written, by default as `number` does.
     """
-    x_axis = Axis(0.0, max(x_high or 0.0, x[-1] if len(x) else 0.0, 1e-9))
-    heights = ticks([0.0, *y, *([goal.value] if goal else [])], marks)
+    words = words or number
+    x_axis = Axis(0.0, max(x_high or 0.0, 1e-9, *(line[-1] for line in (x, *(other.x for other in beside)) if line)))
+    heights = ticks([0.0, *y, *(b for line in beside for b in line.y), *([goal.value] if goal else [])], marks)
     y_axis = Axis(heights[0], heights[-1])
-    pairs = ((x_axis.share(a) * WIDTH, down(y_axis, b) * HEIGHT) for a, b in zip(x, y, strict=True))
-    points = " ".join(f"{a:.1f},{b:.2f}" for a, b in pairs)
     numbers = f' data-numbers="{" ".join(f"{value:.4g}" for value in y)}"' if readout else ""
-    last = number(y[-1]) if len(y) else ""
+    last = words(y[-1]) if len(y) else ""
     spoken = f"{label}: {last} at the end" if last else label
     return (
         f'<figure class="curve" data-game="{escape(game)}" data-points="{len(y)}"{numbers}>'
         f"<figcaption><span>{escape(label)}</span><output>{last}</output></figcaption>"
         f'<div class="plot">{grid_lines(y_axis, heights)}{_goal(y_axis, goal)}'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{escape(spoken)}">'
-        f'<polyline points="{points}"/>{f"<line class=playhead y2={HEIGHT} />" if readout else ""}</svg>'
-        f"{f'<p>{escape(empty)}</p>' if empty and not len(y) else ''}</div>"
-        f'<div class="ends"><span>{escape(ends[0])}</span><span>{escape(ends[1])}</span></div></figure>'
+        f"{''.join(_line(x_axis, y_axis, line.x, line.y, place) for place, line in enumerate(beside))}"
+        f"{_line(x_axis, y_axis, x, y)}{f'<line class=playhead y2={HEIGHT} />' if readout else ''}</svg>"
+        f"{f'<p>{escape(empty)}</p>' if empty and not (len(y) or beside) else ''}</div>"
+        f'<div class="ends"><span>{escape(ends[0])}</span><span>{escape(ends[1])}</span></div>'
+        f"{_legend(name if len(y) else '', beside)}</figure>"
     )
 
 
@@ -102,6 +123,25 @@ def grid_lines(axis: Axis, heights: Sequence[float]) -> str:
         f'<span class="tick" style="top:{down(axis, height):.2%}"><b>{minus(f"{height:,g}")}</b></span>'
         for height in heights
     )
+
+
+def _line(x_axis: Axis, y_axis: Axis, x: Sequence[float], y: Sequence[float], place: int | None = None) -> str:
+    pairs = ((x_axis.share(a) * WIDTH, down(y_axis, b) * HEIGHT) for a, b in zip(x, y, strict=True))
+    points = " ".join(f"{a:.1f},{b:.2f}" for a, b in pairs)
+    return f'<polyline{"" if place is None else f" class=earlier data-line={place}"} points="{points}"/>'
+
+
+def _legend(name: str, beside: Sequence[Line]) -> str:
+    """A list of this curve and those beside it, each with its stroke, its words and its last number."""
+    if not beside:
+        return ""
+    stroke = '<svg viewBox="0 0 34 8" aria-hidden="true"><line x1="1" x2="33" y1="4" y2="4"/></svg>'
+    items = [f'<li class="now">{stroke}<span>{escape(name)}</span></li>'] if name else []
+    items += [
+        f"<li data-line={place}>{stroke}<span>{escape(line.words)}</span><b>{number(line.y[-1])}</b></li>"
+        for place, line in enumerate(beside)
+    ]
+    return f'<ul class="legend" aria-label="Trainings in this figure">{"".join(items)}</ul>'
 
 
 def _goal(axis: Axis, goal: Goal | None) -> str:

@@ -1,31 +1,32 @@
 """The Retrain tab: a visitor trains an agent, sees it learn, and compares it with what it was."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import cache
-from pathlib import Path
+from html import escape
 from typing import Any, NamedTuple
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import gradio as gr
 
-import zoo
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError, load_agent
+from a3c_core.checkpoint import CheckpointError, load_agent
 from a3c_core.recipe import Recipe
-from training.log import LOG, Progress, read_log
+from training.log import Progress, read_log
 from training.recipes import RECIPES
 from training.run import WorkerDied
 from training.run import train as train_recipe
 from ui import publishing
+from ui.archive import archive_of, packed
+from ui.earlier import Earlier, lines, with_run
 from ui.episodes import record
-from ui.figures import Goal, curve, number
 from ui.games import game_of
-from ui.runs import AT_ONCE, IN_LINE, RUNS, LineFull, Run
+from ui.learning import learning_curve, vital_curves
+from ui.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
+from ui.runs import AT_ONCE, RUNS, LineFull, Run
 from ui.screen import PLAIN, Shot, into_view, screen, show
-from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Setting, choice, choices, name_of, recipe_of, refusal
+from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, recipe_of, refusal
 from ui.status import duration, status_of
+from ui.visitors import address_of
 
 MOST_SECONDS = 300.0
 """A training ends after so long, however many steps it was given."""
@@ -36,6 +37,14 @@ READY = "CartPole takes seconds, Pendulum about a minute; five minutes at most."
 IDLE = "Nothing is being trained."
 TOO_HIGH = "A lower learning rate or a shorter training often helps."
 UNCHANGED = gr.skip()
+TRAIN_TOLD = (
+    "Trains an agent and tells how it goes, a few times a second: the game ("
+    + " or ".join(TRAINABLE)
+    + "), then "
+    + ", ".join(each.label.lower() for each in SETTINGS)
+    + "."
+)
+"""What the endpoint's page says of it."""
 
 
 class View(NamedTuple):
@@ -50,20 +59,36 @@ class View(NamedTuple):
     train_button: Any = UNCHANGED
     stop_button: Any = UNCHANGED
     sharing: Any = UNCHANGED
+    vitals: Any = UNCHANGED
+    earlier: Any = UNCHANGED
+    clear: Any = UNCHANGED
+
+
+class Figures(NamedTuple):
+    """The curves of the tab, and the button that clears them."""
+
+    curve: Any = UNCHANGED
+    vitals: Any = UNCHANGED
+    clear: Any = UNCHANGED
 
 
 def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     """Lays out the tab and wires it; `kept` is where the browser notes the visitor's run while the page signs in."""
     first = RECIPES[TRAINABLE[0]]
     run_id = gr.State(delete_callback=RUNS.discard)
+    earlier = gr.State([])
     with gr.Column(elem_classes="cabinet"):
+        with gr.Column(elem_classes="lessons"):
+            lesson = choice([each.name for each in LESSONS], label="Lesson")
+            says = gr.HTML(says_of(SHIPPED), elem_id="lesson", **PLAIN)
         with gr.Column(elem_classes="progress"):
             figure = gr.HTML(learning_curve(first), elem_id="learning-curve", elem_classes="curves", **PLAIN)
+            clear = gr.Button("Clear earlier trainings", visible=False, elem_classes="quiet", elem_id="clear")
             status = gr.HTML(status_of(READY), elem_id="train-status", elem_classes="status", **PLAIN)
         stage = screen("before-after")
         with gr.Column(elem_classes="controls"):
             game = choice(choices(), label="Game")
-            numbers = [number_box(setting, first) for setting in SETTINGS[:VISIBLE]]
+            boxes = [box(setting, first) for setting in SETTINGS[:VISIBLE]]
             with gr.Row():
                 train_button = gr.Button("Train", variant="primary", min_width=100)
                 stop_button = gr.Button("Stop", interactive=False, min_width=100)
@@ -72,16 +97,29 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
             with gr.Column(visible=False) as sharing:
                 publish = publishing.build() if kept else None
             with gr.Accordion("More settings", open=False, elem_classes="more"):
-                numbers += [number_box(setting, first) for setting in SETTINGS[VISIBLE:]]
+                boxes += [box(setting, first) for setting in SETTINGS[VISIBLE:]]
+        vitals = gr.HTML(elem_id="vital-curves", elem_classes="curves", **PLAIN)
 
-    view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing]
+    view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals, earlier, clear]
     unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
     compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
-    game.input(preset, game, [*numbers, figure], **unqueued)
+    laid_out = [game, lesson, says, figure, vitals, clear, *boxes]
+    game.input(preset, [game, earlier], laid_out, **unqueued)
+    lesson.input(teach, [lesson, game, run_id, earlier], laid_out, **unqueued)
+    own = {"fn": None, "js": "() => [null, '']", "outputs": [lesson, says], "api_visibility": "private"}
+    of_lesson = [each for each, setting in zip(boxes, SETTINGS, strict=True) if setting.field not in ("steps", "seed")]
+    gr.on([each.input for each in of_lesson], **own)  # what a visitor sets is no lesson any more
+    clear.click(forget, [game, run_id, earlier], [earlier, figure, clear], **unqueued)
     training = train_button.click(
-        train, [run_id, game, *numbers], view, api_name="train", concurrency_limit=None, show_progress="hidden"
+        train,
+        [run_id, earlier, game, *boxes],
+        view,
+        api_name="train",
+        api_description=TRAIN_TOLD,
+        concurrency_limit=None,
+        show_progress="hidden",
     )
-    training.then(ready, None, [train_button, stop_button], **unqueued)
+    training.then(ready, None, [train_button, stop_button, clear], **unqueued)
     training.success(**compared, api_name="compare", concurrency_limit=8)
     again.click(**compared, api_visibility="private", concurrency_limit=8)
     if publish:
@@ -95,41 +133,86 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
             concurrency_limit=publishing.AT_ONCE,
         )
         training.success(lambda run_id: run_id, run_id, kept, **unqueued)
-        page.load(restore, kept, [tabs, game, *numbers, *view], **unqueued)
+        page.load(restore, kept, [tabs, game, *boxes, *view], **unqueued)
     stop_button.click(stop, run_id, status, queue=False, show_progress="hidden", api_name="stop")
 
 
-def number_box(setting: Setting, recipe: Recipe) -> gr.Number:
+def box(setting: Setting | Choice, recipe: Recipe) -> gr.Number | gr.Radio:
     """The field of one setting. Bounds are checked on the server, which names the field that is wrong."""
-    return gr.Number(setting.of(recipe), label=setting.label, info=setting.info, elem_id=f"setting-{setting.field}")
+    value, elem_id = setting.of(recipe), f"setting-{setting.field}"
+    if isinstance(setting, Setting):
+        return gr.Number(value, label=setting.label, info=setting.info, elem_id=elem_id)
+    return choice(list(setting.options), label=setting.label, info=setting.info, value=value, elem_id=elem_id)
 
 
-def preset(game: str) -> list[Any]:
-    """The settings of another game's recipe, and its empty curve."""
-    recipe = RECIPES[game if game in TRAINABLE else TRAINABLE[0]]
-    return [*(setting.of(recipe) for setting in SETTINGS), learning_curve(recipe)]
+def says_of(lesson: Lesson) -> str:
+    """What a lesson tells a visitor to look for."""
+    return f'<p role="status">{escape(lesson.says)}</p>'
 
 
-def ready() -> tuple[Any, Any]:
-    """Train can be pressed, Stop cannot."""
-    return gr.update(interactive=True), gr.update(interactive=False)
+def preset(game: object, earlier: Sequence[Earlier] = ()) -> list[Any]:
+    """The settings of another game's recipe, and its curve with the visit's earlier trainings."""
+    name, recipe = taught(SHIPPED, game)
+    return laid_out(SHIPPED, name, recipe, cleared(recipe, earlier))
 
 
-def train(previous: str | None, game: str, *values: float, request: gr.Request | None = None) -> Iterator[View]:
+def teach(name: object, game: object, run_id: str | None, earlier: Sequence[Earlier] = ()) -> list[Any]:
+    """The settings of a lesson. Raises gr.Error, with a sentence, for one that is not on offer."""
+    lesson = lesson_of(name)
+    chosen, recipe = taught(lesson, game)
+    run = RUNS.get(run_id)
+    stays = game == chosen and run is not None and run.recipe.env == recipe.env
+    return laid_out(lesson, chosen, recipe, Figures() if stays else cleared(recipe, earlier))
+
+
+def laid_out(lesson: Lesson, game: str, recipe: Recipe, figures: Figures) -> list[Any]:
+    """The tab with the settings of `recipe`."""
+    return [game, lesson.name, says_of(lesson), *figures, *(each.of(recipe) for each in SETTINGS)]
+
+
+def cleared(recipe: Recipe, earlier: Sequence[Earlier]) -> Figures:
+    """The figures of a game before its next training."""
+    past = lines(earlier, recipe.env)
+    return Figures(learning_curve(recipe, None, past), "", gr.update(visible=bool(past)))
+
+
+def forget(game: object, run_id: str | None, earlier: Sequence[Earlier]) -> tuple[list[Earlier], Any, Any]:
+    """Clears the curves of the visit's earlier trainings; that of the last one stays if it is on display."""
+    run = RUNS.get(run_id)
+    chosen, recipe = taught(SHIPPED, game)
+    if run is None or name_of(run.recipe) != chosen:
+        return [], learning_curve(recipe), gr.update(visible=False)
+    kept = [each for each in earlier if each.run_id == run.id]
+    return kept, learning_curve(run.recipe, read_log(run.checkpoint)), gr.update(visible=False)
+
+
+def ready() -> tuple[Any, Any, Any]:
+    """Train and Clear can be pressed, Stop cannot."""
+    return gr.update(interactive=True), gr.update(interactive=False), gr.update(interactive=True)
+
+
+def train(
+    previous: str | None,
+    earlier: Sequence[Earlier],
+    request: gr.Request | None,  # gradio hands it to positional parameters alone
+    game: object,
+    *values: object,
+) -> Iterator[View]:
     """Trains an agent within the bounds for visitors, after waiting for a turn."""
     recipe = recipe_of(game, values)
     try:
-        run = RUNS.enter(recipe, request.session_hash if request else None)
-    except LineFull:
-        raise refusal(
-            f"{AT_ONCE} trainings are running and {IN_LINE} are waiting. Please try again in a few minutes."
-        ) from None
+        run = RUNS.enter(recipe, request.session_hash if request else None, address_of(request))
+    except LineFull as full:
+        raise refusal(str(full)) from None
     RUNS.discard(previous)  # not before there is a place for the new one
+    past = lines(earlier, recipe.env)
     try:
         yield View(
             run_id=run.id,
             status=status_of("Starting the workers."),
-            curve=learning_curve(recipe, []),
+            curve=learning_curve(recipe, [], past),
+            vitals="",
+            clear=gr.update(visible=bool(past), interactive=False),
             screen=[],
             download=gr.update(visible=False),
             again=gr.update(visible=False),
@@ -138,7 +221,7 @@ def train(previous: str | None, game: str, *values: float, request: gr.Request |
             stop_button=gr.update(interactive=True),
         )
         yield from wait_in_line(run)
-        yield from learn(run)
+        yield from learn(run, earlier)
     except GeneratorExit:  # the visitor has gone
         run.forgotten = True
         raise
@@ -158,8 +241,9 @@ def wait_in_line(run: Run) -> Iterator[View]:
         time.sleep(LOOK_SECONDS)
 
 
-def learn(run: Run) -> Iterator[View]:
+def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
     """Trains, showing each moment, and then hands out the checkpoint."""
+    past = lines(earlier, run.recipe.env)
     if run.stop.is_set():
         yield View(status=status_of("Stopped before it began: nothing was trained."))
         return
@@ -174,7 +258,11 @@ def learn(run: Run) -> Iterator[View]:
             for moment in progress:
                 moments.append(moment)
                 sentence = "Stopping." if run.stop.is_set() else f"Training {game_of(run.recipe.env).name}."
-                yield View(status=status_of(sentence, moment), curve=learning_curve(run.recipe, moments))
+                yield View(
+                    status=status_of(sentence, moment),
+                    curve=learning_curve(run.recipe, moments, past),
+                    vitals=vital_curves(run.recipe, moments),
+                )
         archive = packed(run)
     except WorkerDied:
         yield View(status=status_of(f"The training broke down. {TOO_HIGH}"))
@@ -188,6 +276,7 @@ def learn(run: Run) -> Iterator[View]:
         status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
         download=gr.update(value=str(archive), visible=True),
         sharing=gr.update(visible=True),
+        earlier=with_run(earlier, run.id, run.recipe, moments),
     )
 
 
@@ -197,10 +286,13 @@ def restore(run_id: str | None, request: gr.Request) -> list[Any]:
     if run is None or not run.outcome:
         return [UNCHANGED] * (2 + len(SETTINGS) + len(View._fields))
     run.session = request.session_hash
+    moments = read_log(run.checkpoint)
     view = View(
         run_id=run.id,
         status=status_of(run.outcome, run.last, over=True),
-        curve=learning_curve(run.recipe, read_log(run.checkpoint)),
+        curve=learning_curve(run.recipe, moments),
+        vitals=vital_curves(run.recipe, moments),
+        earlier=with_run((), run.id, run.recipe, moments),
         download=gr.update(value=str(archive_of(run)), visible=True),
         again=gr.update(visible=True),
         sharing=gr.update(visible=True),
@@ -229,29 +321,20 @@ def compare(run_id: str | None) -> tuple[Any, Any, Any]:
     except CheckpointError:
         return UNCHANGED, status_of(f"The network's numbers ran away, so it cannot play. {TOO_HIGH}"), UNCHANGED
     seed, run.next_seed = run.next_seed, run.next_seed + 1
-    shots = [
-        Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
-        for name, file, agent in (
-            ("Untrained", "before", Agent.untrained(run.recipe)),
-            (f"After {trained.steps:,} steps", "after", trained),
-        )
-    ]
+    try:
+        shots = [
+            Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
+            for name, file, agent in (
+                ("Untrained", "before", Agent.untrained(run.recipe)),
+                (f"After {trained.steps:,} steps", "after", trained),
+            )
+        ]
+    except OSError:
+        if run.forgotten:  # the visitor trains anew already
+            return UNCHANGED, UNCHANGED, UNCHANGED
+        return UNCHANGED, status_of(f"{run.outcome} The games could not be recorded. Please try later."), UNCHANGED
     sentence = f"{run.outcome} Both games below start from seed {seed}."
     return show(*shots), status_of(sentence, run.last, over=True), gr.update(visible=True)
-
-
-def archive_of(run: Run) -> Path:
-    """Where the zip file of a run's checkpoint is."""
-    return run.directory / f"{game_of(run.recipe.env).name.lower()}-a3c.zip"
-
-
-def packed(run: Run) -> Path:
-    """The run's checkpoint as a zip file."""
-    path = archive_of(run)
-    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for file in (MODEL, RECIPE, LOG):
-            archive.write(run.checkpoint / file, file)
-    return path
 
 
 def outcome_of(run: Run, last: Progress, *, out_of_time: bool) -> str:
@@ -261,29 +344,3 @@ def outcome_of(run: Run, last: Progress, *, out_of_time: bool) -> str:
     if out_of_time:
         return f"Ended after {duration(MOST_SECONDS)}, the most that a visitor's training may take."
     return f"Trained in {duration(last.seconds)}."
-
-
-def learning_curve(recipe: Recipe, moments: list[Progress] | None = None) -> str:
-    """Mean return of the last 100 training games against steps, beside what the zoo's agent scores.
-
-    None is a training that has not been asked for.
-    """
-    known = [moment for moment in moments or () if moment.mean_return is not None]
-    return curve(
-        [moment.steps for moment in known],
-        [moment.mean_return for moment in known],
-        label="Mean return of the last 100 games",
-        game=recipe.env,
-        ends=("0", f"{recipe.steps:,} steps"),
-        x_high=recipe.steps,
-        goal=goal_of(recipe.env),
-        marks=5,
-        empty="Press Train and watch it learn." if moments is None else "",
-    )
-
-
-@cache
-def goal_of(env: str) -> Goal | None:
-    """What the zoo's agent scores in that environment."""
-    scores = [entry.score.mean for entry in zoo.entries().values() if entry.recipe.env == env]
-    return Goal(max(scores), f"the zoo's agent: {number(max(scores))}") if scores else None

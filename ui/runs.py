@@ -15,12 +15,16 @@ AT_ONCE = 2
 """Trainings that run at the same time."""
 IN_LINE = 6
 """Trainings that may wait for their turn."""
+PER_PAGE, PER_ADDRESS = 1, 2
+"""Trainings of one page, and of one address, that may be under way or waiting."""
 KEPT_SECONDS = 3600.0
 """How long a finished training can be watched and downloaded."""
+MOST_KEPT = 64
+"""Finished trainings that are kept; the one that ended first goes first."""
 
 
 class LineFull(RuntimeError):
-    """So many trainings wait that there is no point in waiting too."""
+    """No more trainings are taken in; the message says why, to a visitor."""
 
 
 @dataclass(eq=False)
@@ -30,6 +34,8 @@ class Run:
     recipe: Recipe
     session: str | None
     """The visitor's page, whose closing ends the run."""
+    address: str | None = None
+    """Where the visitor comes from; None for this machine itself, which may do what it likes."""
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     """Unguessable, so that only the page that started a run reaches it."""
     stop: threading.Event = field(default_factory=threading.Event)
@@ -62,15 +68,28 @@ class Runs:
         self._runs: dict[str, Run] = {}
         self._lock = threading.Lock()
 
-    def enter(self, recipe: Recipe, session: str | None) -> Run:
+    def enter(self, recipe: Recipe, session: str | None, address: str | None = None) -> Run:
         """Puts a new run at the end of the line. Raises LineFull."""
         self.sweep()
         with self._lock:
-            if sum(run.ended is None for run in self._runs.values()) >= AT_ONCE + IN_LINE:
-                raise LineFull
-            run = Run(recipe, session)
+            self._check_room(session, address)
+            run = Run(recipe, session, address)
             self._runs[run.id] = run
         return run
+
+    def _check_room(self, session: str | None, address: str | None) -> None:
+        """Raises LineFull where this page, this address or all visitors together have enough under way."""
+        going = [run for run in self._runs.values() if run.ended is None]
+        if session is not None and sum(run.session == session for run in going) >= PER_PAGE:
+            raise LineFull("This page is training already. Stop that training first, or wait until it has ended.")
+        if address is not None and sum(run.address == address for run in going) >= PER_ADDRESS:
+            raise LineFull(
+                f"{PER_ADDRESS} trainings from your address are running or waiting. Please wait until one has ended."
+            )
+        if len(going) >= AT_ONCE + IN_LINE:
+            raise LineFull(
+                f"{AT_ONCE} trainings are running and {IN_LINE} are waiting. Please try again in a few minutes."
+            )
 
     def ahead(self, run: Run) -> int:
         """How many runs, asked for earlier, have yet to end. It is `run`'s turn when they are fewer than AT_ONCE."""
@@ -103,9 +122,10 @@ class Runs:
                 self.discard(run.id)
 
     def sweep(self) -> None:
-        """Discards the runs that ended long ago."""
-        for run in list(self._runs.values()):
-            if run.ended is not None and time.monotonic() - run.ended > KEPT_SECONDS:
+        """Discards the runs that ended long ago, and the oldest where there are too many."""
+        ended = sorted((run for run in list(self._runs.values()) if run.ended is not None), key=lambda run: run.ended)
+        for place, run in enumerate(reversed(ended)):
+            if place >= MOST_KEPT or time.monotonic() - run.ended > KEPT_SECONDS:
                 self.discard(run.id)
 
     def _throw_away(self, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -14,12 +15,14 @@ TRAINABLE = ("cartpole", "pendulum")
 """Recipes that learn within minutes on a small machine."""
 
 
-def choice(options: list[Any], *, label: str, info: str | None = None) -> gr.Radio:
-    """A radio button, the first option chosen, that hands any value on: handlers answer an unknown one in words."""
-    radio = gr.Radio(options, label=label, info=info)
+def choice(
+    options: list[Any], *, label: str, info: str | None = None, value: object = None, elem_id: str | None = None
+) -> gr.Radio:
+    """A radio button, `value` or the first option chosen, that hands any value on: handlers answer an unknown one."""
+    radio = gr.Radio(options, label=label, info=info, elem_id=elem_id)
     radio.preprocess = lambda payload: payload
     first = options[0]
-    radio.value = first[1] if isinstance(first, tuple) else first
+    radio.value = value or (first[1] if isinstance(first, tuple) else first)
     return radio
 
 
@@ -38,22 +41,60 @@ class Setting(NamedTuple):
         value = getattr(recipe, self.field)
         return value[0] if isinstance(value, tuple) else value
 
-    def checked(self, value: object) -> int | float:
+    def checked(self, value: object) -> int | float | tuple[int, ...]:
         """`value` as the recipe wants it. Raises gr.Error, with a sentence, for anything else."""
-        check = whole if self.whole else decimal
-        return check(value, self.label, self.low, self.high)
+        number = (whole if self.whole else decimal)(value, self.label, self.low, self.high)
+        return (number,) if self.field == "n_steps" else number
+
+    def words(self, recipe: Recipe) -> str:
+        """The setting in `recipe`, for a legend."""
+        value = self.of(recipe)
+        return f"{self.label.lower()} {f'{value:,}' if self.whole else f'{value:g}'}"
 
 
-SETTINGS = (
+class Choice(NamedTuple):
+    """A part of the recipe of which visitors may choose one of a few."""
+
+    field: str
+    label: str
+    options: Mapping[str, Any]
+    info: str
+
+    def of(self, recipe: Recipe) -> str:
+        """What is chosen in `recipe`."""
+        value = getattr(recipe, self.field)
+        return next(name for name, option in self.options.items() if option == value)
+
+    def checked(self, value: object) -> Any:  # noqa: ANN401
+        """The option of that name. Raises gr.Error, with a sentence, for anything else."""
+        if not (isinstance(value, str) and value in self.options):
+            raise refusal(f"{self.label} must be one of these: {', '.join(self.options)}.")
+        return self.options[value]
+
+    def words(self, recipe: Recipe) -> str:
+        """The choice in `recipe`, for a legend."""
+        return f"{self.label.lower()} {self.of(recipe)}"
+
+
+NUMBERS = (
     Setting("steps", "Steps", 1_000, 5_000_000, True, "One step is one decision in one game."),
     Setting("learning_rate", "Learning rate", 1e-6, 1.0, False, "How far each update moves the network."),
-    Setting("workers", "Workers", 1, 4, True, "Processes that learn side by side. One is A2C."),
+    Setting("workers", "Workers", 1, 4, True, "Processes that learn side by side: one is A2C, several are A3C."),
     Setting("envs_per_worker", "Games per worker", 1, 32, True, "Played at once by each worker."),
     Setting("n_steps", "Steps between updates", 1, 128, True, "In each game."),
     Setting("gamma", "Discount", 0.0, 1.0, False, "Gamma: what a point one step later is worth."),
+    Setting("gae_lambda", "Lambda", 0.0, 1.0, False, "How far a surprise is credited back: 1 is all the way."),
     Setting("entropy_cost", "Entropy bonus", 0.0, 1.0, False, "Higher explores longer."),
     Setting("seed", "Seed", 0, 999_999_999, True, "Of first weights, games and chance."),
 )
+NETWORK = Choice(
+    "head_layers",
+    "Hidden units",
+    {"32": (32,), "64 + 64": (64, 64), "128 + 128": (128, 128)},
+    "One layer, or two: in the policy and again in the value.",
+)
+SETTINGS: tuple[Setting | Choice, ...] = (*NUMBERS, NETWORK)
+"""In the order in which handlers take them."""
 VISIBLE = 2
 """The first settings are always in view, the others fold away."""
 
@@ -72,8 +113,16 @@ def recipe_of(name: object, values: tuple[object, ...]) -> Recipe:
     """The shipped recipe `name` with `values`, one per setting. Raises gr.Error, with a sentence."""
     if not (isinstance(name, str) and name in TRAINABLE):
         raise refusal(f"Choose a game: {' or '.join(TRAINABLE)}.")
-    numbers = {setting.field: setting.checked(value) for setting, value in zip(SETTINGS, values, strict=True)}
-    return dataclasses.replace(RECIPES[name], **numbers | {"n_steps": (numbers["n_steps"],)})
+    if len(values) != len(SETTINGS):
+        raise refusal(f"A training needs {len(SETTINGS)} settings: {', '.join(each.label for each in SETTINGS)}.")
+    changes = {setting.field: setting.checked(value) for setting, value in zip(SETTINGS, values, strict=True)}
+    return dataclasses.replace(RECIPES[name], **changes)
+
+
+def differences(recipe: Recipe) -> str:
+    """What was set otherwise than in the shipped recipe, in words."""
+    shipped = RECIPES[name_of(recipe)]
+    return ", ".join(each.words(recipe) for each in SETTINGS if each.of(recipe) != each.of(shipped)) or "as shipped"
 
 
 def refusal(sentence: str) -> gr.Error:

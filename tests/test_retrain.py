@@ -1,0 +1,325 @@
+"""The Retrain tab beyond a single training: lessons, small curves, earlier trainings, and limits for each visitor."""
+
+import math
+import re
+from html import unescape
+from types import SimpleNamespace
+
+import gradio as gr
+import httpx
+import pytest
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
+from playwright.sync_api import Page, expect
+
+from tests.browsing import chromium, needs_chromium, visit
+from tests.processes import wait_until
+from tests.serving import App, serve, text_of
+from training.log import Progress
+from training.recipes import RECIPES
+from ui import retrain, runs
+from ui.earlier import MOST_LINES, POINTS, lines, thinned, with_run
+from ui.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
+from ui.lessons import LESSONS, SHIPPED, taught
+from ui.runs import MOST_KEPT, PER_ADDRESS, LineFull, Runs
+from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
+from ui.visitors import address_of
+
+LONG = 5_000_000
+CARTPOLE = RECIPES["cartpole"]
+
+
+def settings(**changes: object) -> list[object]:
+    """A value per setting: the recipe's, with one small worker, and `changes`."""
+    small = {"workers": 1, "envs_per_worker": 4}
+    return [(small | changes).get(setting.field, setting.of(CARTPOLE)) for setting in SETTINGS]
+
+
+def moment(steps: int, **numbers: float) -> Progress:
+    """A moment of a training."""
+    told = {vital.field: 0.5 for vital in VITALS} | {"mean_return": 20.0, "updates": 3} | numbers
+    return Progress(steps=steps, seconds=1.0, seconds_left=1.0, episodes=9, learning_rate=1e-3, **told)
+
+
+@pytest.fixture
+def fresh_runs(monkeypatch, tmp_path):
+    """A registry of trainings of the test's own."""
+    fresh = Runs()
+    monkeypatch.setattr(retrain, "RUNS", fresh)
+    monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
+    return fresh
+
+
+# What strangers may send
+
+JUNK = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.sampled_from([1e308, -1e308, 10**400, "7"])
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def fits(value: object, place: int) -> bool:
+    """Whether the setting in that place takes the value."""
+    try:
+        SETTINGS[place].checked(value)
+    except gr.Error:
+        return False
+    return True
+
+
+@given(data=st.data(), place=st.integers(-1, len(SETTINGS) - 1))
+@tries(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_sent_to_train_is_answered_with_a_sentence_and_leaves_no_run(fresh_runs, data, place):
+    asked = ["cartpole", *settings()]
+    taken = (lambda value: fits(value, place)) if place >= 0 else (lambda value: value in TRAINABLE)
+    asked[place + 1] = data.draw(JUNK.filter(lambda value: not taken(value)))
+    for other in data.draw(st.sets(st.integers(1, len(SETTINGS)))):
+        asked[other] = data.draw(JUNK) if other != place + 1 else asked[other]
+    with pytest.raises(gr.Error) as error:
+        next(retrain.train(None, [], None, *asked))
+    assert re.fullmatch(r"[A-Z].*\.", error.value.message)
+    assert not error.value.print_exception
+    assert len(error.value.message) < 300
+    assert not fresh_runs._runs
+
+
+@given(values=st.lists(JUNK, max_size=4))
+@tries(max_examples=50, deadline=None)
+def test_a_wrong_number_of_settings_is_answered_with_a_sentence(values):
+    with pytest.raises(gr.Error, match=r"A training needs 10 settings: Steps, .*, Hidden units\."):
+        recipe_of("cartpole", tuple(values))
+
+
+@given(name=JUNK, game=JUNK)
+@tries(max_examples=100, deadline=None)
+def test_an_unknown_lesson_is_answered_with_a_sentence_and_an_unknown_game_is_cartpole(name, game):
+    with pytest.raises(gr.Error, match="Choose one of these: As shipped, "):
+        retrain.teach(name, game, None, [])
+    assert retrain.preset(game)[0] == "cartpole"
+    assert retrain.forget(game, None, [])[0] == []
+
+
+# Settings and lessons
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+@pytest.mark.parametrize("game", TRAINABLE)
+def test_a_lesson_is_a_recipe_that_visitors_may_train(lesson, game):
+    name, recipe = taught(lesson, game)
+    assert recipe_of(name, tuple(each.of(recipe) for each in SETTINGS)) == recipe
+    assert (differences(recipe) == "as shipped") == (lesson is SHIPPED)
+    laid_out = retrain.teach(lesson.name, game, None, [])
+    assert laid_out[:2] == [name, lesson.name]
+    assert lesson.says in unescape(text_of(laid_out[2]))
+
+
+@pytest.mark.parametrize("name", NETWORK.options)
+def test_the_network_can_be_chosen(name):
+    recipe = recipe_of("cartpole", tuple(settings(head_layers=name)))
+    assert recipe.head_layers == NETWORK.options[name]
+    assert NETWORK.of(recipe) == name
+
+
+def test_differences_are_told_in_words():
+    values = tuple(settings(workers=1, envs_per_worker=16, steps=5_000, learning_rate=0.03, head_layers="32"))
+    assert differences(recipe_of("cartpole", values)) == ("steps 5,000, learning rate 0.03, workers 1, hidden units 32")
+
+
+# Curves
+
+
+def test_long_trainings_are_drawn_with_few_points():
+    moments = [moment(100 * i, mean_return=float(i)) for i in range(1, 2000)]
+    drawn = vital_curves(CARTPOLE, moments)
+    assert drawn.count(f'data-points="{VITAL_POINTS}"') == len(VITALS)
+    assert 'data-points="300"' in learning_curve(CARTPOLE, moments)
+    for vital in VITALS:
+        assert f'aria-label="{vital.label}: 0.5 at the end"' in drawn
+
+
+def test_the_last_point_is_never_thinned_out():
+    assert thinned(range(1000), 7)[0] == 0
+    assert thinned(range(1000), 7)[-1] == 999
+    assert thinned([1, 2], 7) == [1, 2]
+
+
+def test_numbers_that_run_away_are_not_drawn():
+    assert vital_curves(CARTPOLE, [moment(10, value_loss=math.inf), moment(20, entropy=math.nan)]) == ""
+    assert 'data-points="1"' in vital_curves(CARTPOLE, [moment(10), moment(20, gradient_norm=math.nan)])
+
+
+def test_earlier_trainings_are_few_small_and_of_the_same_game():
+    earlier = []
+    for number in range(20):
+        for name in TRAINABLE:
+            long = [moment(i, mean_return=100.0 * TRAINABLE.index(name) + number) for i in range(1, 500)]
+            earlier = with_run(earlier, f"{name} {number}", RECIPES[name], long)
+    assert len(earlier) == 2 * (MOST_LINES + 1)
+    assert {len(each.line.x) for each in earlier} == {POINTS}
+    assert len(lines(earlier, CARTPOLE.env)) == MOST_LINES
+    assert {each.env for each in earlier if each.line in lines(earlier, CARTPOLE.env)} == {CARTPOLE.env}
+    assert with_run(earlier, "no game ended", CARTPOLE, [moment(5, mean_return=None)]) == earlier
+
+
+def test_the_figure_holds_the_longest_of_its_trainings():
+    recipe = recipe_of("cartpole", tuple(settings(steps=1_000)))
+    earlier = with_run([], "before", CARTPOLE, [moment(400_000)])
+    drawn = text_of(learning_curve(recipe, [moment(500)], lines(earlier, recipe.env)))
+    assert "400,000 steps" in drawn
+    assert "this training: steps 1,000" in drawn
+    assert "as shipped 20" in drawn
+
+
+# Limits
+
+
+def test_a_page_trains_once_at_a_time(fresh_runs):
+    first = fresh_runs.enter(CARTPOLE, "page")
+    with pytest.raises(LineFull, match="This page is training already"):
+        fresh_runs.enter(CARTPOLE, "page")
+    fresh_runs.leave(first)
+    fresh_runs.enter(CARTPOLE, "page")
+
+
+def test_an_address_has_few_trainings_at_a_time(fresh_runs):
+    first, *_ = [fresh_runs.enter(CARTPOLE, None, "10.1.1.1") for _ in range(PER_ADDRESS)]
+    with pytest.raises(LineFull, match="2 trainings from your address are running or waiting"):
+        fresh_runs.enter(CARTPOLE, "another page", "10.1.1.1")
+    fresh_runs.enter(CARTPOLE, None, "10.1.1.2")
+    fresh_runs.leave(first)
+    fresh_runs.enter(CARTPOLE, None, "10.1.1.1")
+
+
+def test_finished_trainings_are_not_kept_without_end(fresh_runs):
+    ended = []
+    for _ in range(MOST_KEPT + 3):
+        ended.append(fresh_runs.enter(CARTPOLE, None))
+        fresh_runs.leave(ended[-1])
+    fresh_runs.sweep()
+    assert [fresh_runs.get(run.id) for run in ended[:3]] == [None] * 3
+    assert len(fresh_runs._runs) == MOST_KEPT
+
+
+@pytest.mark.parametrize(
+    ("host", "forwarded", "address"),
+    [
+        ("127.0.0.1", None, None),
+        ("::1", "", None),
+        ("10.0.0.7", None, "10.0.0.7"),
+        ("127.0.0.1", "9.8.7.6, 10.0.0.1", "9.8.7.6"),
+        ("10.0.0.7", "x" * 9000, "x" * 64),
+        ("no number", None, "no number"),
+        (None, None, None),
+    ],
+)
+def test_an_address_is_the_proxys_word_or_the_connections(host, forwarded, address):
+    headers = {} if forwarded is None else {"x-forwarded-for": forwarded}
+    client = host and SimpleNamespace(host=host)
+    assert address_of(SimpleNamespace(headers=headers, client=client)) == address
+
+
+# Through a real server
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    with serve(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture
+def page(app: App):
+    with chromium() as browser, visit(browser, app, "?agent=cartpole") as opened:
+        opened.get_by_role("tab", name="Retrain").click()
+        yield opened
+
+
+def train(page: Page, lesson: str, steps: int) -> None:
+    """Trains with a lesson's settings until the end."""
+    page.get_by_label(lesson, exact=True).click()
+    expect(page.get_by_label(lesson, exact=True)).to_be_checked()
+    page.get_by_label("Steps", exact=True).fill(str(steps))
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.locator("#train-status")).not_to_contain_text("Both games")
+    expect(page.locator("#train-status")).to_contain_text("Both games below start from")
+    expect(page.get_by_role("button", name="Train", exact=True)).to_be_enabled()
+
+
+@needs_chromium
+def test_a_visitor_compares_lessons(page):
+    page.get_by_label("Learning rate too high", exact=True).click()
+    expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.03")
+    expect(page.locator("#lesson")).to_contain_text("entropy")
+    legend = page.locator("#learning-curve .legend")
+
+    train(page, "Learning rate too high", 20_000)
+    small = page.locator("#vital-curves .curve")
+    expect(small).to_have_count(len(VITALS))
+    assert all(len(text) > 0 for text in page.locator("#vital-curves output").all_inner_texts())
+    expect(legend).to_have_count(0)
+
+    train(page, "One worker", 20_000)
+    expect(legend.locator(".now")).to_have_text("this training: steps 20,000, workers 1")
+    expect(legend.locator("li:not(.now)")).to_contain_text("steps 20,000, learning rate 0.03")
+    expect(page.locator("#learning-curve polyline.earlier")).to_have_count(1)
+
+    expect(page.locator("#lesson")).to_contain_text("This is A2C")
+    page.get_by_label("Learning rate", exact=True).fill("0.02")
+    expect(page.get_by_label("One worker", exact=True)).not_to_be_checked()
+    expect(page.locator("#lesson")).to_have_text("")
+    page.get_by_label("Pendulum", exact=True).click()
+    expect(legend).to_have_count(0)
+    expect(small).to_have_count(0)
+    page.get_by_label("CartPole", exact=True).click()
+    expect(page.locator("#learning-curve polyline.earlier")).to_have_count(2)
+    page.get_by_role("button", name="Clear earlier trainings").click()
+    expect(page.locator("#learning-curve polyline.earlier")).to_have_count(0)
+    expect(page.get_by_role("button", name="Clear earlier trainings")).to_have_count(0)
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_one_address_cannot_take_all_places(app, tmp_path):
+    """The proxy's word counts: these come from this machine, but say that they come from elsewhere."""
+    headers = {"x-forwarded-for": "203.0.113.9"}
+    visitors = [
+        Client(app.url, verbose=False, analytics_enabled=False, headers=headers, download_files=tmp_path / str(i))
+        for i in range(PER_ADDRESS + 1)
+    ]
+    jobs = []
+    for visitor in visitors[:PER_ADDRESS]:
+        jobs.append(visitor.submit("cartpole", *settings(steps=LONG), api_name="/train"))
+        assert wait_until(lambda: jobs[-1].outputs(), 60)
+    with pytest.raises(AppError, match="2 trainings from your address are running or waiting"):
+        visitors[-1].predict("cartpole", *settings(steps=1_000), api_name="/train")
+    with pytest.raises(AppError, match="This page is training already"):
+        visitors[0].predict("cartpole", *settings(steps=1_000), api_name="/train")
+    for visitor in visitors:
+        visitor.predict(api_name="/stop")
+    assert wait_until(lambda: not app.workers(), 60)
+    for visitor in visitors:
+        visitor.close()
+
+
+@pytest.mark.parametrize("endpoint", ["train", "stop", "compare"])
+def test_garbage_sent_to_an_endpoint_starts_nothing_and_shows_no_stack_trace(app, endpoint):
+    for data in ([], [{"a": [None]}] * 11, ["../../etc/passwd"] * 40):
+        post = httpx.post(f"{app.url}gradio_api/call/{endpoint}", json={"data": data}, timeout=30)
+        event = post.json().get("event_id", "none")
+        answer = httpx.get(f"{app.url}gradio_api/call/{endpoint}/{event}", timeout=30).text
+        assert "Traceback" not in post.text + answer
+    assert not app.workers()
+
+
+def test_nobody_trains_past_the_queue(app):
+    """A call that skips it takes a place in line which nobody would give back."""
+    data = {"data": ["cartpole", *settings(steps=LONG)]}
+    assert httpx.post(f"{app.url}gradio_api/run/train", json=data, timeout=30).status_code == 404
+    assert not app.workers()
