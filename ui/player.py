@@ -5,10 +5,15 @@ from typing import Any
 
 import gradio as gr
 
+from ui.nudges import written
 from ui.screen import PLAIN
 from ui.stream import Ticket
 
-_SCRIPT = (Path(__file__).parent / "player.js").read_text(encoding="utf-8")
+_SCRIPT = "".join(
+    (Path(__file__).parent / name).read_text(encoding="utf-8")
+    for name in ("player.js", "player_look.js", "player_nudge.js")
+)
+"""One script in several files: what a later one defines is there by the time that the first chunk of a game is."""
 
 
 def player(elem_id: str) -> gr.HTML:
@@ -20,4 +25,4 @@ def player(elem_id: str) -> gr.HTML:
 def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:
     """The value of a player that shows the game of `ticket`, from step `at` on."""
     actions = "greedy" if ticket.greedy else "sampled"
-    return {**ticket._asdict(), "greedy": None, "actions": actions, "at": at}
+    return {**ticket._asdict(), "greedy": None, "actions": actions, "nudges": written(ticket.nudges), "at": at}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -10,11 +10,14 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 import zoo
+from a3c_core.agent import Agent
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
 from ui.episodes import Recording, filmed
-from ui.stream import BROADCASTS, MOST_CHUNKS, Full, Ticket
+from ui.nudges import nudges_of
+from ui.sights import Busy, look
+from ui.stream import BROADCASTS, MOST_CHUNKS, MOST_STEPS, Full, Part, Ticket
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
@@ -42,7 +45,11 @@ def ticket_of(asked: Mapping[str, str]) -> Ticket:
     protocol = asked.get("protocol", "classic")
     if protocol not in get_args(Protocol) or (protocol != "classic" and entry.recipe.env not in ROMS):
         raise Refused("The protocol is classic, or sticky for Atari's games.")
-    return Ticket(entry.name, number(asked, "seed", 0, LAST_SEED), snapshot, actions == "greedy", protocol)
+    try:
+        nudges = nudges_of(asked.get("nudges", ""), entry.recipe, MOST_STEPS)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return Ticket(entry.name, number(asked, "seed", 0, LAST_SEED), snapshot, actions == "greedy", protocol, nudges)
 
 
 def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
@@ -55,6 +62,38 @@ def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
 
 async def chunk(request: Request) -> Response:
     """GET /arcade/chunk?agent=pong&seed=7&n=3: a half second of a game; 204 past its end, 202 if not played yet."""
+    found = await asked_part(request)
+    if isinstance(found, Response):
+        return found
+    return Response(found.part.chunk, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+
+
+async def saliency(request: Request) -> Response:
+    """GET /arcade/saliency?agent=pong&seed=7&n=3&step=5: what the agent looked at in a step of a chunk, as a grid."""
+    found = await asked_part(request)
+    if isinstance(found, Response):
+        return found if found.status_code >= 400 else refusal(503, "This step has not been played yet.")
+    sight = found.part.sight
+    if sight is None:
+        return refusal(400, f"{found.agent.recipe.env} is played from numbers, not from pictures.")
+    try:
+        step = number(request.query_params, "step", 0, sight.shape[0] - 1)
+        return JSONResponse({"map": await run_in_threadpool(look, found.agent, sight, step)})
+    except Refused as error:
+        return refusal(400, str(error))
+    except Busy:
+        return refusal(503, "Another picture is being looked at. Please ask again.")
+
+
+class Found(NamedTuple):
+    """A chunk of a game that is there, and whose game it is."""
+
+    agent: Agent
+    part: Part
+
+
+async def asked_part(request: Request) -> Found | Response:
+    """The chunk n of the game that a query names, or what to answer instead: a refusal, 204 or 202."""
     try:
         ticket, n = ticket_of(request.query_params), number(request.query_params, "n", 0, MOST_CHUNKS)
         broadcast = await run_in_threadpool(BROADCASTS.get, ticket)
@@ -67,8 +106,8 @@ async def chunk(request: Request) -> Response:
     except (CheckpointError, OSError):
         return refusal(500, f"{ticket.agent} cannot play: its files are damaged.")
     for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
-        if (data := broadcast.chunk(n)) is not None:
-            return Response(data, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+        if (part := broadcast.part(n)) is not None:
+            return Found(broadcast.agent, part)
         if broadcast.over:
             return Response(status_code=204)
         if broadcast.failed:
@@ -81,8 +120,9 @@ async def chunk(request: Request) -> Response:
 
 def recorded(ticket: Ticket) -> Recording:
     """A game of the zoo as a video, recorded now or earlier. Raises CheckpointError or OSError where it can't play."""
-    agent, seed, snapshot, greedy, protocol = ticket
-    return filmed(ticket, agent, lambda: zoo.load(agent, snapshot), seed, greedy=greedy, protocol=protocol)
+    agent, seed, snapshot, greedy, protocol, nudges = ticket
+    rules = {"greedy": greedy, "protocol": protocol, "nudges": nudges}
+    return filmed(ticket, agent, lambda: zoo.load(agent, snapshot), seed, **rules)
 
 
 def video(request: Request) -> Response:
@@ -112,6 +152,7 @@ def refusal(status: int, sentence: str) -> Response:
 
 ROUTES = [
     Route("/arcade/chunk", chunk),
+    Route("/arcade/saliency", saliency),
     Route("/arcade/video", video),
     Route("/healthz", health),
 ]
