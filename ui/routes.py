@@ -1,6 +1,7 @@
 """What the player asks for besides the page: chunks of games, their videos, and whether all is well."""
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
@@ -15,14 +16,17 @@ from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
 from ui.episodes import Recording, filmed
+from ui.gif import GIF_CHUNKS, Stretch, gif_of
 from ui.nudges import nudges_of
 from ui.sights import Busy, look
-from ui.stream import BROADCASTS, MOST_CHUNKS, MOST_STEPS, Full, Part, Ticket
+from ui.stream import BROADCASTS, MOST_CHUNKS, MOST_STEPS, Broadcast, Full, Part, Ticket, header_of
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
 LOOK_SECONDS = 0.02
+GIFS_AT_ONCE = asyncio.Semaphore(1)
+"""Each takes a core for a second or two, and some 300 MB."""
 LAST_SEED = FIRST_TRAINING_SEED - 1
 
 
@@ -85,6 +89,34 @@ async def saliency(request: Request) -> Response:
         return refusal(503, "Another picture is being looked at. Please ask again.")
 
 
+async def gif(request: Request) -> Response:
+    """GET /arcade/gif?agent=pong&seed=7&from=412: 20 seconds as a GIF, from that step or the game's last."""
+    try:
+        begin = number(request.query_params, "from", MOST_STEPS, MOST_STEPS)
+    except Refused as error:
+        return refusal(400, str(error))
+    broadcast = await opened(request)
+    if isinstance(broadcast, Response):
+        return broadcast
+    parts: deque[Part] = deque(maxlen=GIF_CHUNKS)
+    for n in range(MOST_CHUNKS):
+        while (part := await played(broadcast, n, request)) is None:
+            if await request.is_disconnected() or not (broadcast.alive or broadcast.over):
+                return refusal(503, "The game was interrupted. Please try again.")
+        if isinstance(part, Response):
+            break
+        parts.append(part)
+        if len(parts) == GIF_CHUNKS and parts[1].first > begin:
+            break
+    if not parts:
+        return part
+    about = header_of(broadcast.chunks[0].chunk).told["game"]
+    async with GIFS_AT_ONCE:
+        data = await run_in_threadpool(gif_of, Stretch(about, parts))
+    name = f"{broadcast.ticket.agent}-seed-{broadcast.ticket.seed}-step-{parts[0].first}.gif"
+    return Response(data, media_type="image/gif", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
 class Found(NamedTuple):
     """A chunk of a game that is there, and whose game it is."""
 
@@ -95,8 +127,23 @@ class Found(NamedTuple):
 async def asked_part(request: Request) -> Found | Response:
     """The chunk n of the game that a query names, or what to answer instead: a refusal, 204 or 202."""
     try:
-        ticket, n = ticket_of(request.query_params), number(request.query_params, "n", 0, MOST_CHUNKS)
-        broadcast = await run_in_threadpool(BROADCASTS.get, ticket)
+        n = number(request.query_params, "n", 0, MOST_CHUNKS)
+    except Refused as error:
+        return refusal(400, str(error))
+    broadcast = await opened(request)
+    if isinstance(broadcast, Response):
+        return broadcast
+    part = await played(broadcast, n, request)
+    if isinstance(part, Part):
+        return Found(broadcast.agent, part)
+    return part or Response(status_code=202)
+
+
+async def opened(request: Request) -> Broadcast | Response:
+    """The game that a query names, under way or over, or a refusal."""
+    try:
+        ticket = ticket_of(request.query_params)
+        return await run_in_threadpool(BROADCASTS.get, ticket)
     except Refused as error:
         return refusal(400, str(error))
     except Full:
@@ -105,9 +152,13 @@ async def asked_part(request: Request) -> Found | Response:
         return refusal(503, f"{ticket.agent} is not here yet: {error}")
     except (CheckpointError, OSError):
         return refusal(500, f"{ticket.agent} cannot play: its files are damaged.")
+
+
+async def played(broadcast: Broadcast, n: int, request: Request) -> Part | Response | None:
+    """A chunk of a game; 204 past its end, a refusal where it broke off, None where it takes too long."""
     for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
         if (part := broadcast.part(n)) is not None:
-            return Found(broadcast.agent, part)
+            return part
         if broadcast.over:
             return Response(status_code=204)
         if broadcast.failed:
@@ -115,7 +166,7 @@ async def asked_part(request: Request) -> Found | Response:
         if await request.is_disconnected():
             break
         await asyncio.sleep(LOOK_SECONDS)
-    return Response(status_code=202)
+    return None
 
 
 def recorded(ticket: Ticket) -> Recording:
@@ -154,5 +205,6 @@ ROUTES = [
     Route("/arcade/chunk", chunk),
     Route("/arcade/saliency", saliency),
     Route("/arcade/video", video),
+    Route("/arcade/gif", gif),
     Route("/healthz", health),
 ]

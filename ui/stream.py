@@ -60,6 +60,8 @@ class Ticket(NamedTuple):
 class Part(NamedTuple):
     """Some steps of a game: the chunk that players get, and what the agent saw in them where that is pictures."""
 
+    first: int
+    """The first of the steps."""
     chunk: bytes
     sight: Sight | None
 
@@ -199,7 +201,7 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
             over = moment.over or step == MOST_STEPS
             if over or pictures >= rate * SECONDS_PER_CHUNK:
                 about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
-                yield Part(packed(part, first, over, palette, about), sight_of(part))
+                yield Part(first, packed(part, first, over, palette, about), sight_of(part))
                 part, first, pictures = [], step, 0
 
 
@@ -247,6 +249,19 @@ def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: 
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
+
+
+class Header(NamedTuple):
+    """What a chunk begins with."""
+
+    length: int
+    told: dict[str, Any]
+
+
+def header_of(chunk: bytes) -> Header:
+    """A chunk's header, after which its pixels begin."""
+    length = int.from_bytes(chunk[:4], "little")
+    return Header(length, json.loads(chunk[4 : 4 + length]))
 
 
 class Broadcasts:
