@@ -13,6 +13,8 @@ from pydantic.dataclasses import dataclass
 from a3c_core.agent import Agent
 from a3c_core.atari import ROMS
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol, make_scoring_envs
+from a3c_core.model import Memory
+from a3c_core.nudge import Nudge, Nudged
 from a3c_core.recipe import Recipe
 
 
@@ -29,6 +31,8 @@ class Episode(NamedTuple):
     """[T] the discounted sum of rewards that the agent expected from here on, in the environment's own units."""
     rewards: np.ndarray
     """[T] the environment's own rewards."""
+    nudges: tuple[Nudge, ...] = ()
+    """What was done to the game."""
 
     @property
     def total(self) -> float:
@@ -56,30 +60,46 @@ class Moment(NamedTuple):
     """What was shown since the step before, each uint8 [height, width, 3]; the first step's begin with the start."""
     over: bool
     """Whether the game ends with this step."""
+    obs: np.ndarray
+    """What the agent saw when it chose."""
+    memory: Memory | None
+    """What it remembered then; None at the start."""
 
 
 def moments(
-    agent: Agent, seed: int, *, greedy: bool = True, protocol: Protocol = "classic", watched: bool = False
+    agent: Agent,
+    seed: int,
+    *,
+    greedy: bool = True,
+    protocol: Protocol = "classic",
+    nudges: tuple[Nudge, ...] = (),
+    watched: bool = False,
 ) -> Iterator[Moment]:
-    """Plays one game step by step; it depends on the agent, the seed, `greedy` and the protocol alone.
+    """Plays one game step by step; it depends on the agent, the seed, `greedy`, the protocol and the nudges alone.
 
     Only where it is `watched` are there pictures. Raises ValueError for a seed that is no scoring seed.
     """
     check_seeds([seed])
     generator = torch.Generator().manual_seed(seed)
-    with closing(agent.make_env("rgb_array_list" if watched else None, protocol=protocol)) as env:
+    with closing(nudged(agent, "rgb_array_list" if watched else None, protocol, nudges)) as env:
         obs, _ = env.reset(seed=seed)
         memory, over = None, False
         while not over:
+            seen, before = np.asarray(obs), memory
             with one_thread():
-                policy, value, memory = agent.think(np.asarray(obs)[None], memory)
+                policy, value, memory = agent.think(seen[None], memory)
                 action = policy.act(greedy=greedy, generator=generator)[0, 0].numpy()
-            obs, reward, terminated, truncated, _ = env.step(action)
+            obs, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
             pictures = list(env.render()) if watched else []
             described = policy.describe()[0, 0].numpy()
             expected = environment_value(float(value[0]), agent.recipe)
-            yield Moment(action, described, expected, float(reward), pictures, over)
+            yield Moment(info["action"], described, expected, float(reward), pictures, over, seen, before)
+
+
+def nudged(agent: Agent, render_mode: str | None, protocol: Protocol, nudges: tuple[Nudge, ...]) -> Nudged:
+    """The environment of one game, with what is done to it."""
+    return Nudged(agent.make_env(render_mode, protocol), agent.recipe.env, nudges)
 
 
 def play(
@@ -88,6 +108,7 @@ def play(
     *,
     greedy: bool = True,
     protocol: Protocol = "classic",
+    nudges: tuple[Nudge, ...] = (),
     max_steps: int = 100_000,
     progress: Callable[[int], None] = lambda steps: None,
 ) -> Episode:
@@ -96,14 +117,14 @@ def play(
     `progress` is called with the number of steps after each step. Raises ValueError for a seed that is no scoring seed.
     """
     actions, policies, values, rewards = [], [], [], []
-    with closing(moments(agent, seed, greedy=greedy, protocol=protocol)) as game:
+    with closing(moments(agent, seed, greedy=greedy, protocol=protocol, nudges=nudges)) as game:
         for moment in islice(game, max_steps):
             actions.append(moment.action)
             policies.append(moment.policy)
             values.append(moment.value)
             rewards.append(moment.reward)
             progress(len(actions))
-    return Episode(seed, protocol, *(np.array(part) for part in (actions, policies, values, rewards)))
+    return Episode(seed, protocol, *(np.array(part) for part in (actions, policies, values, rewards)), nudges)
 
 
 @contextmanager
@@ -131,7 +152,7 @@ class Film(NamedTuple):
 
 def film(agent: Agent, episode: Episode) -> Film:
     """Plays the actions of a game once more, and draws it."""
-    env = agent.make_env("rgb_array_list", episode.protocol)
+    env = nudged(agent, "rgb_array_list", episode.protocol, episode.nudges)
 
     def pictures() -> Iterator[np.ndarray]:
         with closing(env):

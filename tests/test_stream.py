@@ -45,7 +45,7 @@ def game():
     """A game, chunk by chunk, that is cut after some steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ui.stream, "MOST_STEPS", STEPS)
-        return [read(chunk) for chunk in chunks(TICKET, AGENT)]
+        return [read(part.chunk) for part in chunks(TICKET, AGENT)]
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_game_is_played_no_further_than_some_way_ahead_of_who_watches(broadcas
     broadcast = broadcasts.get(TICKET)
     assert played(broadcast, 3)
     assert not wait_until(lambda: len(broadcast.chunks) > 3, 0.5)
-    broadcast.chunk(4)
+    broadcast.part(4)
     assert played(broadcast, 7)
     assert not wait_until(lambda: len(broadcast.chunks) > 7, 0.5)
 
@@ -118,8 +118,8 @@ def test_a_game_that_nobody_watches_ends_and_begins_anew_where_somebody_comes_ba
     assert not left.over
     again = broadcasts.get(TICKET)
     assert again is not left
-    assert wait_until(lambda: again.chunk(2), 30)
-    np.testing.assert_array_equal(read(again.chunk(2)).pictures, game[2].pictures)
+    assert wait_until(lambda: again.part(2), 30)
+    np.testing.assert_array_equal(read(again.part(2).chunk).pictures, game[2].pictures)
 
 
 def test_there_are_only_so_many_games_at_once(broadcasts, monkeypatch):
@@ -128,14 +128,14 @@ def test_there_are_only_so_many_games_at_once(broadcasts, monkeypatch):
     first, _ = (broadcasts.get(TICKET._replace(seed=seed)) for seed in (1, 2))
     with pytest.raises(Full):
         broadcasts.get(TICKET)
-    assert wait_until(lambda: first.chunk(1000) or first.over, 60)
+    assert wait_until(lambda: first.part(1000) or first.over, 60)
     assert wait_until(lambda: not first.alive, 5)
     assert broadcasts.get(TICKET)
 
 
 def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
     old = broadcasts.get(TICKET)
-    assert wait_until(lambda: old.chunk(1000) or old.over, 60)
+    assert wait_until(lambda: old.part(1000) or old.over, 60)
     assert wait_until(lambda: not old.alive, 5)
     monkeypatch.setattr(ui.stream, "KEPT_BYTES", old.size - 1)
     broadcasts.get(TICKET._replace(seed=4))

@@ -14,6 +14,7 @@ CORE = [
     "recipe",
     "atari",
     "envs",
+    "nudge",
     "model",
     "agent",
     "rollout",
@@ -22,6 +23,7 @@ CORE = [
     "worker",
     "checkpoint",
     "play",
+    "saliency",
     "video",
 ]
 """The files of a3c_core in the order of reading: each may import those before it."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from a3c_core.agent import Agent
 from a3c_core.envs import Protocol
+from a3c_core.nudge import Nudge
 from a3c_core.play import film, play
 from a3c_core.video import write_mp4
 
@@ -53,11 +54,12 @@ def record(
     title: str,
     greedy: bool = True,
     protocol: Protocol = "classic",
+    nudges: tuple[Nudge, ...] = (),
     max_steps: int = MOST_STEPS,
 ) -> Recording:
     """Plays one game and writes it to `video`. Raises ValueError for a seed that is no scoring seed."""
     with GAMES_AT_ONCE:
-        episode = play(agent, seed, greedy=greedy, protocol=protocol, max_steps=max_steps)
+        episode = play(agent, seed, greedy=greedy, protocol=protocol, nudges=nudges, max_steps=max_steps)
         write_mp4(film(agent, episode), video, title=title, comment=episode.outcome)
     cut = len(episode.actions) == max_steps
     return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values, cut)
@@ -118,6 +120,7 @@ def filmed(
     *,
     greedy: bool,
     protocol: Protocol = "classic",
+    nudges: tuple[Nudge, ...] = (),
     max_steps: int = MOST_STEPS,
 ) -> Recording:
     """A game from the shelf, or recorded now. Raises CheckpointError or OSError where it can't be played."""
@@ -126,6 +129,7 @@ def filmed(
         video = scratch() / secrets.token_hex(4) / f"{name.replace('/', '-')}-seed-{seed}.mp4"
         video.parent.mkdir()
         title = f"A3C Arcade: {name}"
-        return record(load(), seed, video, title=title, greedy=greedy, protocol=protocol, max_steps=max_steps)
+        rules = {"greedy": greedy, "protocol": protocol, "nudges": nudges}
+        return record(load(), seed, video, title=title, **rules, max_steps=max_steps)
 
     return SHELF.get(key, make)

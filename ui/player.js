@@ -1,5 +1,5 @@
 // Runs once per player. `element`, `props` and `watch` are gradio's; a value is a ticket: agent, seed, snapshot, actions,
-// protocol, and `at`, the step to begin with. Games come from /arcade/chunk, half a second each (see ui/stream.py).
+// protocol, nudges, and `at`, the step to begin with. Games come from /arcade/chunk, half a second each (see ui/stream.py).
 const root = element.querySelector(".player");
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const AHEAD = 12; // seconds that are fetched ahead
@@ -42,7 +42,8 @@ const time = make("span", "time");
 const speed = button("Speed", "1×", () => setSpeed(SPEEDS[(SPEEDS.indexOf(pace) + 1) % SPEEDS.length]));
 const link = button("Copy a link to this moment", "Link", copyLink);
 const save = make("a", "save", "MP4", { title: "Download the whole game as a video", download: "" });
-transport.append(toggle, back, forth, bar, time, speed, link, save);
+const gif = make("a", "save", "GIF", { title: "Download 20 seconds from here as a moving picture", download: "" });
+transport.append(toggle, back, forth, bar, time, speed, link, save, gif);
 
 const status = make("p", "said", "", { role: "status" });
 const thoughts = make("div", "thoughts");
@@ -68,8 +69,8 @@ function fresh(ticket) {
 }
 
 function query(ticket, more = {}) {
-  const { agent, seed, snapshot, actions, protocol } = ticket;
-  return new URLSearchParams({ agent, seed, snapshot, actions, protocol, ...more });
+  const { agent, seed, snapshot, actions, protocol, nudges } = ticket;
+  return new URLSearchParams({ agent, seed, snapshot, actions, protocol, ...(nudges && { nudges }), ...more });
 }
 
 function open(ticket) {
@@ -77,7 +78,6 @@ function open(ticket) {
   game = fresh(ticket);
   game.want = Number(ticket.at) || null;
   game.playing = !still;
-  save.href = `${base}/arcade/video?${query(ticket)}`;
   say(`${ticket.agent} is starting.`);
   fetchMore();
 }
@@ -119,7 +119,7 @@ function take(mine, buffer) {
     steps.returns.push(before + header.rewards[i]);
     for (const part of ["values", "rewards", "policies", "actions"]) steps[part].push(header[part][i]);
   });
-  mine.chunks.push({ start: mine.starts[mine.starts.length - 1], data });
+  mine.chunks.push({ first: header.first, data });
   mine.over = header.over;
   bar.max = mine.pictures - 1;
   if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
@@ -133,15 +133,25 @@ function take(mine, buffer) {
 
 function begin(mine, about) {
   mine.about = about;
-  canvas.width = about.width;
-  canvas.height = about.height;
+  if (canvas.width !== about.width || canvas.height !== about.height) {
+    canvas.width = about.width; // which empties it
+    canvas.height = about.height;
+  }
   canvas.style.aspectRatio = `${about.width * about.pixel[1]} / ${about.height * about.pixel[0]}`;
   canvas.style.objectFit = "fill";
   shot.dataset.game = about.env;
   name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
-    (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "");
+    (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
+  save.href = `${base}/arcade/video?${query(mine.ticket)}`;
   canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
   layChoices(about);
+  layLook(about);
+  layNudges(about);
+}
+
+function nudgedWords({ nudges }) {
+  const count = nudges ? nudges.split("-").length : 0;
+  return count ? `, ${count} ${count === 1 ? "nudge" : "nudges"}` : "";
 }
 
 const ended = ({ about, steps }) =>
@@ -315,6 +325,7 @@ function curve(label, values) {
     if (game.about?.env.startsWith("ALE/")) {
       game.steps.rewards.forEach((reward, i) => reward && pen.fillRect(x(i), reward > 0 ? 0 : height - 6 * ratio, ratio, 6 * ratio));
     }
+    drawNudges(pen, x, height, ratio);
     pen.strokeStyle = style.getPropertyValue("--accent");
     pen.lineWidth = 2 * ratio;
     pen.beginPath();
@@ -362,6 +373,7 @@ function tick(now) {
       bar.setAttribute("aria-valuetext", `${at}, step ${step}`);
       canvas.dataset.step = step;
     }
+    if (game.want === null) lookAt(stepOf(picture));
     root.dataset.state = game.playing ? (game.position >= game.pictures - 1 ? "waiting" : "playing") : "paused";
     toggle.textContent = game.playing ? "❚❚" : "▶";
     if (!game.fetching) fetchMore();
@@ -370,6 +382,10 @@ function tick(now) {
 }
 
 bar.addEventListener("input", () => seek(Number(bar.value)));
+gif.addEventListener("click", () => {
+  gif.href = `${base}/arcade/gif?${query(game.ticket, { from: stepOf(Math.floor(game.position)) })}`;
+  say("The moving picture is being made.");
+});
 canvas.addEventListener("click", () => (game.playing ? pause() : play()));
 
 const KEYS = {

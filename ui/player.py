@@ -4,17 +4,18 @@ from typing import Any
 
 import gradio as gr
 
+from ui.nudges import written
 from ui.screen import PLAIN, script
 from ui.stream import Ticket
 
 
 def player(elem_id: str) -> gr.HTML:
     """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": script("chunk.js", "player.js")}
+    plain = PLAIN | {"js_on_load": script("chunk.js", "player.js", "player_look.js", "player_nudge.js")}
     return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template='<div class="player"></div>', **plain)
 
 
 def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:
     """The value of a player that shows the game of `ticket`, from step `at` on."""
     actions = "greedy" if ticket.greedy else "sampled"
-    return {**ticket._asdict(), "greedy": None, "actions": actions, "at": at}
+    return {**ticket._asdict(), "greedy": None, "actions": actions, "nudges": written(ticket.nudges), "at": at}

@@ -1,8 +1,9 @@
 """What the player asks for besides the page: chunks of games, their videos, and whether all is well."""
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -10,17 +11,23 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 import zoo
+from a3c_core.agent import Agent
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
 from ui.episodes import Recording, filmed
+from ui.gif import GIF_CHUNKS, Stretch, gif_of
 from ui.live import LIVES
-from ui.stream import BROADCASTS, MOST_CHUNKS, Full, Ticket
+from ui.nudges import nudges_of
+from ui.sights import Busy, look
+from ui.stream import BROADCASTS, MOST_CHUNKS, MOST_STEPS, Broadcast, Full, Part, Ticket, header_of
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
 LOOK_SECONDS = 0.02
+GIFS_AT_ONCE = asyncio.Semaphore(1)
+"""Each takes a core for a second or two, and some 300 MB."""
 LAST_SEED = FIRST_TRAINING_SEED - 1
 
 
@@ -43,7 +50,11 @@ def ticket_of(asked: Mapping[str, str]) -> Ticket:
     protocol = asked.get("protocol", "classic")
     if protocol not in get_args(Protocol) or (protocol != "classic" and entry.recipe.env not in ROMS):
         raise Refused("The protocol is classic, or sticky for Atari's games.")
-    return Ticket(entry.name, number(asked, "seed", 0, LAST_SEED), snapshot, actions == "greedy", protocol)
+    try:
+        nudges = nudges_of(asked.get("nudges", ""), entry.recipe, MOST_STEPS)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return Ticket(entry.name, number(asked, "seed", 0, LAST_SEED), snapshot, actions == "greedy", protocol, nudges)
 
 
 def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
@@ -56,9 +67,84 @@ def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
 
 async def chunk(request: Request) -> Response:
     """GET /arcade/chunk?agent=pong&seed=7&n=3: a half second of a game; 204 past its end, 202 if not played yet."""
+    found = await asked_part(request)
+    if isinstance(found, Response):
+        return found
+    return Response(found.part.chunk, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+
+
+async def saliency(request: Request) -> Response:
+    """GET /arcade/saliency?agent=pong&seed=7&n=3&step=5: what the agent looked at in a step of a chunk, as a grid."""
+    found = await asked_part(request)
+    if isinstance(found, Response):
+        return found if found.status_code >= 400 else refusal(503, "This step has not been played yet.")
+    sight = found.part.sight
+    if sight is None:
+        return refusal(400, f"{found.agent.recipe.env} is played from numbers, not from pictures.")
     try:
-        ticket, n = ticket_of(request.query_params), number(request.query_params, "n", 0, MOST_CHUNKS)
-        broadcast = await run_in_threadpool(BROADCASTS.get, ticket)
+        step = number(request.query_params, "step", 0, sight.shape[0] - 1)
+        return JSONResponse({"map": await run_in_threadpool(look, found.agent, sight, step)})
+    except Refused as error:
+        return refusal(400, str(error))
+    except Busy:
+        return refusal(503, "Another picture is being looked at. Please ask again.")
+
+
+async def gif(request: Request) -> Response:
+    """GET /arcade/gif?agent=pong&seed=7&from=412: 20 seconds as a GIF, from that step or the game's last."""
+    try:
+        begin = number(request.query_params, "from", MOST_STEPS, MOST_STEPS)
+    except Refused as error:
+        return refusal(400, str(error))
+    broadcast = await opened(request)
+    if isinstance(broadcast, Response):
+        return broadcast
+    parts: deque[Part] = deque(maxlen=GIF_CHUNKS)
+    for n in range(MOST_CHUNKS):
+        while (part := await played(broadcast, n, request)) is None:
+            if await request.is_disconnected() or not (broadcast.alive or broadcast.over):
+                return refusal(503, "The game was interrupted. Please try again.")
+        if isinstance(part, Response):
+            break
+        parts.append(part)
+        if len(parts) == GIF_CHUNKS and parts[1].first > begin:
+            break
+    if not parts:
+        return part
+    about = header_of(broadcast.chunks[0].chunk).told["game"]
+    async with GIFS_AT_ONCE:
+        data = await run_in_threadpool(gif_of, Stretch(about, parts))
+    name = f"{broadcast.ticket.agent}-seed-{broadcast.ticket.seed}-step-{parts[0].first}.gif"
+    return Response(data, media_type="image/gif", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+class Found(NamedTuple):
+    """A chunk of a game that is there, and whose game it is."""
+
+    agent: Agent
+    part: Part
+
+
+async def asked_part(request: Request) -> Found | Response:
+    """The chunk n of the game that a query names, or what to answer instead: a refusal, 204 or 202."""
+    try:
+        n = number(request.query_params, "n", 0, MOST_CHUNKS)
+    except Refused as error:
+        return refusal(400, str(error))
+    broadcast = await opened(request)
+    if isinstance(broadcast, Response):
+        return broadcast
+    part = await played(broadcast, n, request)
+    if isinstance(part, Part):
+        return Found(broadcast.agent, part)
+    return part or Response(status_code=202)
+
+
+async def opened(request: Request) -> Broadcast | Response:
+    """The game that a query names, under way or over, or a refusal."""
+    try:
+        ticket = ticket_of(request.query_params)
+        return await run_in_threadpool(BROADCASTS.get, ticket)
     except Refused as error:
         return refusal(400, str(error))
     except Full:
@@ -67,9 +153,13 @@ async def chunk(request: Request) -> Response:
         return refusal(503, f"{ticket.agent} is not here yet: {error}")
     except (CheckpointError, OSError):
         return refusal(500, f"{ticket.agent} cannot play: its files are damaged.")
+
+
+async def played(broadcast: Broadcast, n: int, request: Request) -> Part | Response | None:
+    """A chunk of a game; 204 past its end, a refusal where it broke off, None where it takes too long."""
     for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
-        if (data := broadcast.chunk(n)) is not None:
-            return Response(data, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+        if (part := broadcast.part(n)) is not None:
+            return part
         if broadcast.over:
             return Response(status_code=204)
         if broadcast.failed:
@@ -77,13 +167,14 @@ async def chunk(request: Request) -> Response:
         if await request.is_disconnected():
             break
         await asyncio.sleep(LOOK_SECONDS)
-    return Response(status_code=202)
+    return None
 
 
 def recorded(ticket: Ticket) -> Recording:
     """A game of the zoo as a video, recorded now or earlier. Raises CheckpointError or OSError where it can't play."""
-    agent, seed, snapshot, greedy, protocol = ticket
-    return filmed(ticket, agent, lambda: zoo.load(agent, snapshot), seed, greedy=greedy, protocol=protocol)
+    agent, seed, snapshot, greedy, protocol, nudges = ticket
+    rules = {"greedy": greedy, "protocol": protocol, "nudges": nudges}
+    return filmed(ticket, agent, lambda: zoo.load(agent, snapshot), seed, **rules)
 
 
 def video(request: Request) -> Response:
@@ -113,6 +204,8 @@ def refusal(status: int, sentence: str) -> Response:
 
 ROUTES = [
     Route("/arcade/chunk", chunk),
+    Route("/arcade/saliency", saliency),
     Route("/arcade/video", video),
+    Route("/arcade/gif", gif),
     Route("/healthz", health),
 ]

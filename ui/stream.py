@@ -22,7 +22,10 @@ import numpy as np
 import zoo
 from a3c_core.agent import Agent
 from a3c_core.envs import Protocol
+from a3c_core.nudge import Nudge, kinds_of
 from a3c_core.play import Moment, moments
+from ui.nudges import written
+from ui.sights import Sight, sight_of
 
 SECONDS_PER_CHUNK = 0.5
 AHEAD_SECONDS = 30.0
@@ -33,6 +36,8 @@ END_SECONDS = 5.0
 """How long the end of the process waits for its games to end."""
 AT_ONCE = 16
 """Games under way."""
+LEFT_SECONDS = 5.0
+"""A game that nobody has asked for so long makes room for another where there is none."""
 KEPT_BYTES = 64 * 2**20
 """Chunks of finished games, and of those under way, that are kept."""
 MOST_STEPS = 27_000
@@ -49,6 +54,21 @@ class Ticket(NamedTuple):
     snapshot: int = 100
     greedy: bool = True
     protocol: Protocol = "classic"
+    nudges: tuple[Nudge, ...] = ()
+
+
+class Part(NamedTuple):
+    """Some steps of a game: the chunk that players get, and what the agent saw in them where that is pictures."""
+
+    first: int
+    """The first of the steps."""
+    chunk: bytes
+    sight: Sight | None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return len(self.chunk) + (len(self.sight.observations) if self.sight else 0)
 
 
 class Full(RuntimeError):
@@ -100,7 +120,7 @@ class Broadcast:
 
     def __init__(self, ticket: Ticket, agent: Agent) -> None:
         self.ticket, self.agent = ticket, agent
-        self.chunks: list[bytes] = []
+        self.chunks: list[Part] = []
         self.over = False
         """Whether the last chunk is the game's last."""
         self.failed = False
@@ -114,14 +134,19 @@ class Broadcast:
     @property
     def size(self) -> int:
         """Bytes of all chunks so far."""
-        return sum(map(len, self.chunks))
+        return sum(part.size for part in self.chunks)
 
     @property
     def alive(self) -> bool:
         """Whether there is more to come without starting anew."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._ended
 
-    def chunk(self, number: int) -> bytes | None:
+    @property
+    def unasked(self) -> float:
+        """Seconds since somebody last asked for it."""
+        return time.monotonic() - self._asked
+
+    def part(self, number: int) -> Part | None:
         """A chunk, or None where it has not been played yet; either way the game goes on to some way past it."""
         with self._changed:
             self._asked = time.monotonic()
@@ -129,8 +154,8 @@ class Broadcast:
             self._changed.notify()
         return self.chunks[number] if number < len(self.chunks) else None
 
-    def end(self) -> None:
-        """Asks the game to end where it is."""
+    def leave(self) -> None:
+        """Ends the game where it is, as soon as its step is done."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -142,9 +167,9 @@ class Broadcast:
     def _run(self) -> None:
         try:
             with closing(chunks(self.ticket, self.agent)) as game:
-                for chunk in game:
-                    self.total += sum(header_of(chunk)["rewards"])
-                    self.chunks.append(chunk)
+                for part in game:
+                    self.total += sum(header_of(part.chunk).told["rewards"])
+                    self.chunks.append(part)
                     if not self._watched():
                         return
             self.over = True
@@ -157,27 +182,28 @@ class Broadcast:
         ahead = round(AHEAD_SECONDS / SECONDS_PER_CHUNK)
         with self._changed:
             while len(self.chunks) > self._wanted + ahead and not self._ended:
-                if time.monotonic() - self._asked > IDLE_SECONDS:
+                if self.unasked > IDLE_SECONDS:
                     return False
                 self._changed.wait(IDLE_SECONDS)
             return not self._ended
 
 
-def chunks(ticket: Ticket, agent: Agent) -> Iterator[bytes]:
+def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
     """Plays a game and cuts it into chunks."""
     palette, env = palette_of(agent.recipe.env), agent.make_env("rgb_array_list", ticket.protocol)
     rate, pixel = env.metadata["render_fps"], env.metadata.get("pixel", (1, 1))
     env.close()
     part: list[Moment] = []
     first, pictures = 0, 0
-    with closing(moments(agent, ticket.seed, greedy=ticket.greedy, protocol=ticket.protocol, watched=True)) as game:
+    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "nudges": ticket.nudges}
+    with closing(moments(agent, ticket.seed, **rules, watched=True)) as game:
         for step, moment in enumerate(islice(game, MOST_STEPS), start=1):
             part.append(moment)
             pictures += len(moment.pictures)
             over = moment.over or step == MOST_STEPS
             if over or pictures >= rate * SECONDS_PER_CHUNK:
                 about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
-                yield packed(part, first, over, palette, about)
+                yield Part(first, packed(part, first, over, palette, about), sight_of(part))
                 part, first, pictures = [], step, 0
 
 
@@ -187,12 +213,15 @@ def about_game(ticket: Ticket, agent: Agent, moment: Moment, rate: int, pixel: t
     return {
         "game": {
             **ticket._asdict(),
+            "nudges": written(ticket.nudges),
             "env": agent.recipe.env,
             "height": height,
             "width": width,
             "pixel": pixel,
             "rate": rate,
             "actions": ACTIONS.get(agent.recipe.env),
+            "kinds": kinds_of(agent.recipe),
+            "pictured": moment.obs.ndim == 3,
             "trained": agent.steps,
         }
     }
@@ -224,10 +253,17 @@ def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: 
     return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
 
 
-def header_of(chunk: bytes) -> dict[str, Any]:
-    """What a chunk says besides its pixels."""
+class Header(NamedTuple):
+    """What a chunk begins with."""
+
+    length: int
+    told: dict[str, Any]
+
+
+def header_of(chunk: bytes) -> Header:
+    """A chunk's header, after which its pixels begin."""
     length = int.from_bytes(chunk[:4], "little")
-    return json.loads(chunk[4 : 4 + length])
+    return Header(length, json.loads(chunk[4 : 4 + length]))
 
 
 class Broadcasts:
@@ -244,8 +280,7 @@ class Broadcasts:
             agent = self._load(ticket)  # may take a while, and nobody else waits for it
             with self._lock:
                 if self._found(ticket) is None:
-                    if self.under_way() >= AT_ONCE:
-                        raise Full
+                    self._make_room()
                     self._games[ticket] = Broadcast(ticket, agent)
                     self._throw_away()
         with self._lock:
@@ -261,11 +296,20 @@ class Broadcasts:
         """Games that have yet to end and that somebody watches."""
         return sum(game.alive for game in self._games.values())
 
+    def _make_room(self) -> None:
+        """Ends the game that was left longest ago where no other could begin. Raises Full where none was left."""
+        under_way = [game for game in self._games.values() if game.alive]
+        if len(under_way) >= AT_ONCE:
+            left = max(under_way, key=lambda game: game.unasked)
+            if left.unasked < LEFT_SECONDS:
+                raise Full
+            left.leave()
+
     def end(self) -> None:
         """Ends all games, before the process does: an emulator's threads must not outlive it."""
         until = time.monotonic() + END_SECONDS
         for game in self._games.values():
-            game.end()
+            game.leave()
         for game in self._games.values():
             game.join(max(0.0, until - time.monotonic()))
 

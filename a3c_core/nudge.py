@@ -1,0 +1,78 @@
+"""Nudges: what somebody does to a game under way to see how its agent recovers. A nudged game repeats like others."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from a3c_core.envs import spaces_of
+from a3c_core.recipe import Recipe
+
+
+class Nudge(NamedTuple):
+    """Something that is done to a game just before one of its steps."""
+
+    step: int
+    kind: str
+    """One of `kinds_of` the game."""
+
+
+HELD_STEPS = 8
+"""Steps for which an action is taken in the agent's place: half a second of Atari, so that it is felt."""
+DIRECTIONS = {"left": -1.0, "right": 1.0}
+"""Where a push goes on the picture."""
+
+
+def _push_pole(game: gym.Env, direction: float) -> np.ndarray:
+    """Adds 0.7 rad/s, which a good agent can just catch; a second push at once, or 1 rad/s, throws the pole."""
+    game.state = game.state + np.array([0.0, 0.0, 0.0, 0.7 * direction])
+    return game.state.astype(np.float32)
+
+
+def _push_rod(game: gym.Env, direction: float) -> np.ndarray:
+    """Adds 2 rad/s, enough to topple a rod that stands, so that its end moves `direction` on the picture."""
+    angle, speed = game.state  # counted counter-clockwise from upright: above the axle that is to the left
+    push = -2.0 * direction * np.copysign(1.0, np.cos(angle))
+    speed = np.clip(speed + push, -game.max_speed, game.max_speed)
+    game.state = np.array([angle, speed])
+    return np.array([np.cos(angle), np.sin(angle), speed], dtype=np.float32)
+
+
+PUSHES: dict[str, Callable[[gym.Env, float], np.ndarray]] = {"CartPole-v1": _push_pole, "Pendulum-v1": _push_rod}
+"""What a push does to a game's state; returns what the agent sees of it. Other games take actions instead."""
+
+
+def kinds_of(recipe: Recipe) -> tuple[str, ...]:
+    """The nudges that a game knows: directions of a push, or numbers of the actions that can be taken."""
+    return tuple(DIRECTIONS) if recipe.env in PUSHES else tuple(map(str, range(spaces_of(recipe).action.n)))
+
+
+class Nudged(gym.Wrapper):
+    """One environment with nudges. What was done in a step, by whomever, is in its info["action"]."""
+
+    def __init__(self, game: gym.Env, env: str, nudges: tuple[Nudge, ...]) -> None:
+        super().__init__(game)
+        self._push, self._nudges = PUSHES.get(env), nudges
+        self._step, self._held = 0, []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+        obs, info = self.env.reset(seed=seed, options=options)
+        self._step, self._held = 0, []
+        return self._nudge(obs), info
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
+        action = self._held.pop() if self._held else action
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._step += 1
+        obs = obs if terminated or truncated else self._nudge(obs)
+        return obs, reward, terminated, truncated, info | {"action": action}
+
+    def _nudge(self, obs: np.ndarray) -> np.ndarray:
+        """Does what is to be done before the next step; returns what the agent sees then."""
+        for kind in [kind for step, kind in self._nudges if step == self._step]:
+            if self._push:
+                obs = self._push(self.env.unwrapped, DIRECTIONS[kind])
+            else:
+                self._held = [np.int64(kind)] * HELD_STEPS
+        return obs

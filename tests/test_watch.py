@@ -1,0 +1,234 @@
+"""Watching more closely: what an agent looks at, games that a visitor disturbs, moving pictures to take home."""
+
+import io
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from playwright.sync_api import Page, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from a3c_core.agent import Agent
+from a3c_core.model import DiscretePolicy
+from a3c_core.nudge import HELD_STEPS, Nudge
+from a3c_core.play import film, moments, play
+from a3c_core.recipe import Recipe
+from a3c_core.saliency import saliency
+from tests import toy
+from tests.browsing import chromium, needs_chromium, visit
+from tests.processes import wait_until
+from tests.serving import serve
+from ui.nudges import nudges_of, written
+from ui.routes import ROUTES, ticket_of
+from ui.sights import LOOKS_AT_ONCE, look, sight_of
+from ui.stream import BROADCASTS
+
+CLIENT = TestClient(Starlette(routes=ROUTES))
+PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
+PONG = Agent.untrained(Recipe(env="ALE/Pong-v5", encoder="a3c", core="lstm", core_size=8, head_layers=()))
+with torch.no_grad():
+    PONG.model.policy.logits[-1].weight.mul_(1000.0)  # fresh policies hardly care what they see
+
+
+class Corner(torch.nn.Module):
+    """A policy that depends on the mean of a picture's upper left part alone."""
+
+    def forward(self, obs, reset, memory):
+        mean = obs[..., :21, :21].mean((-1, -2, -3))
+        return DiscretePolicy(torch.stack([mean, -mean], -1)), mean, memory
+
+
+def test_what_a_policy_depends_on_is_found_and_what_it_ignores_is_dark():
+    noise = torch.randint(256, (4, 84, 84), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    found = saliency(Corner(), noise, ())
+    assert found.shape == (12, 12)
+    assert divmod(int(found.argmax()), 12) <= (3, 3)
+    assert found[:4, :4].sum() > 0.99 * found.sum()
+    assert found[6:, 6:].max() < 1e-9
+
+
+def test_where_a_picture_is_even_there_is_nothing_to_look_at():
+    assert saliency(Corner(), torch.full((4, 84, 84), 90, dtype=torch.uint8), ()).max() < 1e-6
+
+
+def test_a_kept_step_is_looked_at_as_it_was_when_it_was_played():
+    """With a memory, too, which is kept for a chunk's first step only."""
+    played = list(islice(moments(PONG, 3), 6))
+    kept = look(PONG, sight_of(played[1:]), 4)
+    last = played[-1]
+    fresh, forgetful = (
+        saliency(PONG.model, torch.from_numpy(last.obs), memory) for memory in (last.memory, played[1].memory)
+    )
+    assert fresh.max() > 1e-4
+    assert not torch.allclose(fresh, forgetful, rtol=0.01)
+    np.testing.assert_allclose(kept, (255 * fresh / fresh.max()).numpy(), atol=1)
+
+
+PUSHED = (Nudge(20, "left"), Nudge(40, "right"))
+
+
+@pytest.mark.parametrize("agent", [toy.balancer(), PENDULUM], ids=["cartpole", "pendulum"])
+def test_a_nudged_game_repeats_and_is_the_game_until_the_nudge(agent):
+    plain, nudged, again = (play(agent, 3, nudges=nudges, max_steps=60) for nudges in ((), PUSHED, PUSHED))
+    for ours, theirs in zip(nudged, again, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(nudged.values[:20], plain.values[:20])
+    assert nudged.values[20] != plain.values[20]  # which it sees at once
+
+
+@pytest.mark.parametrize(("kind", "way"), [("left", -1.0), ("right", 1.0)])
+def test_a_push_goes_where_it_says(kind, way):
+    for agent, step in ((toy.balancer(), 5), (PENDULUM, 5)):
+        before, after = (list(islice(moments(agent, 3, nudges=n), 6))[-1].obs for n in ((), (Nudge(step, kind),)))
+        swing = after[-1] - before[-1]
+        above = 1.0 if agent is not PENDULUM else -np.sign(before[0])  # the rod's angle is counted the other way round
+        assert np.sign(swing * above) == way
+
+
+def test_an_action_is_taken_in_the_agents_place_and_the_film_shows_it():
+    plain, forced = (play(PONG, 3, nudges=nudges, max_steps=30) for nudges in ((), (Nudge(10, "3"),)))
+    assert forced.actions[10 : 10 + HELD_STEPS].tolist() == [3] * HELD_STEPS
+    assert not np.array_equal(plain.actions[10 : 10 + HELD_STEPS], forced.actions[10 : 10 + HELD_STEPS])
+    pictures = list(film(PONG, forced).pictures)
+    streamed = islice(moments(PONG, 3, nudges=(Nudge(10, "3"),), watched=True), 30)
+    streamed = [picture for moment in streamed for picture in moment.pictures]
+    np.testing.assert_array_equal(pictures, streamed)
+
+
+def test_an_address_names_nudges():
+    asked = {"agent": "cartpole", "nudges": "120.left-120.left-340.right"}
+    assert ticket_of(asked).nudges == (Nudge(120, "left"), Nudge(120, "left"), Nudge(340, "right"))
+    assert written(ticket_of(asked).nudges) == asked["nudges"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x", "1", "1.", ".left", "1.up", "-1.left", "1.left-", "27000.left", "9.left-1.left", "1e1.left", "٣.left"),
+        *("9" * 5000 + ".left", "-".join(["1.left"] * 21), "-" * 100_000, "1.left" * 10_000, "nan.left", "1.0.left"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_nudges_that_cannot_be_are_refused_in_a_sentence(text):
+    with pytest.raises(ValueError, match=r"[Nn]udge.*\.$"):
+        nudges_of(text, Recipe(), 27_000)
+
+
+@pytest.mark.parametrize(
+    ("place", "asked", "status"),
+    [
+        ("saliency", {"agent": "nobody"}, 400),
+        ("saliency", {"agent": "cartpole"}, 400),
+        ("saliency", {"agent": "pong", "step": "900"}, 400),
+        ("saliency", {"agent": "pong", "n": "-1"}, 400),
+        ("gif", {"agent": "cartpole", "from": "nan"}, 400),
+        ("gif", {"agent": "cartpole", "nudges": "<b>"}, 400),
+        ("chunk", {"agent": "pong", "nudges": "5.left"}, 400),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(place, asked, status):
+    answer = CLIENT.get(f"/arcade/{place}", params=asked)
+    assert answer.status_code == status
+    assert answer.json()["error"].endswith(".")
+
+
+def test_one_look_is_taken_at_a_time():
+    asked = {"agent": "pong", "seed": "3", "n": "1", "step": "2"}
+    with LOOKS_AT_ONCE:
+        assert CLIENT.get("/arcade/saliency", params=asked).status_code == 503
+    found = np.array(CLIENT.get("/arcade/saliency", params=asked).json()["map"])
+    assert found.shape == (12, 12)
+    assert (found.min() >= 0, found.max()) == (True, 255)
+
+
+def test_a_game_becomes_a_moving_picture_in_its_colours_and_proportions():
+    answer = CLIENT.get("/arcade/gif", params={"agent": "pendulum", "seed": "1", "from": "0"})
+    assert answer.headers["content-type"] == "image/gif"
+    moving = Image.open(io.BytesIO(answer.content))
+    assert moving.size == (500, 500)
+    assert b"pendulum, seed 1" in moving.info["comment"]
+    seconds = 0
+    for number in range(moving.n_frames):
+        moving.seek(number)
+        seconds += moving.info["duration"] / 1000
+    assert seconds == pytest.approx(201 / 30, abs=0.2)
+    moving.seek(0)
+    drawn = next(iter(film(PENDULUM, play(PENDULUM, 1, max_steps=1)).pictures))
+    assert np.abs(np.asarray(moving.convert("RGB")).astype(int) - drawn).max() < 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_games_left():
+    yield
+    BROADCASTS.end()
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    with serve(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+def step_of(page: Page) -> int:
+    return int(page.locator(".player canvas").first.get_attribute("data-step") or 0)
+
+
+def paused_at(page: Page, step: int) -> None:
+    """Opens nothing: waits until the game that a link opened has come to its step, and stops it there."""
+    assert wait_until(lambda: step_of(page) >= step, 60)
+    page.get_by_role("button", name="Play or pause").click()
+
+
+@needs_chromium
+def test_a_visitor_pushes_the_pole_and_takes_it_back(app, browser):
+    with visit(browser, app, "?agent=cartpole&at=60") as page:
+        paused_at(page, 60)
+        step = step_of(page)
+        page.get_by_role("button", name="Push left").click()
+        expect(page.locator(".player .name")).to_contain_text("1 nudge")
+        assert wait_until(lambda: step_of(page) > step, 30)
+        page.get_by_role("button", name="Copy a link").click()
+        assert wait_until(lambda: f"nudges={step + 1}.left" in page.url, 10)
+        page.get_by_role("button", name="Take the last nudge back").click()
+        expect(page.locator(".player .name")).not_to_contain_text("nudge")
+        assert wait_until(lambda: step_of(page) >= step, 30)
+
+
+@needs_chromium
+def test_a_link_opens_a_nudged_game(app, browser):
+    with visit(browser, app, "?agent=cartpole&nudges=5.left-6.left-7.left") as page:
+        expect(page.locator(".player .name")).to_contain_text("3 nudges")
+        expect(page.locator(".player .said")).to_contain_text("The game ended after")  # three at once throw the pole
+
+
+@needs_chromium
+def test_what_an_agent_looks_at_is_shown_for_the_step_that_is_shown(app, browser):
+    with visit(browser, app, "?agent=pong&at=30") as page:
+        page.get_by_role("button", name="Show what it looks at").click()
+        page.locator(".player .light:not([hidden])").wait_for()
+        page.get_by_role("button", name="Play or pause").click()
+        page.get_by_role("button", name="One step forward").click()
+        light = page.locator(".player .light")
+        assert wait_until(lambda: light.get_attribute("data-step") == str(step_of(page)), 30)
+        box, game = light.bounding_box(), page.locator(".player canvas").first.bounding_box()
+        assert box == game
+        page.get_by_role("button", name="Show what it looks at").click()
+        expect(light).to_be_hidden()
+
+
+@needs_chromium
+def test_an_agent_that_sees_no_picture_has_no_light(app, browser):
+    with visit(browser, app, "?agent=pendulum") as page:
+        expect(page.get_by_role("button", name="Push left")).to_be_visible()
+        expect(page.get_by_role("button", name="Show what it looks at")).to_be_hidden()
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
