@@ -1,11 +1,11 @@
-"""Whether the app's memory grows: trainings and streamed games through a live server, whose memory is told after each tenth.
+"""Whether the app's memory grows: trainings and games through a live server, and what it takes after each tenth.
 
     python -m benchmarks.endurance                                # 50 trainings, 200 games
     python -m benchmarks.endurance --trainings 2 --games 10
 
 A training is short, shows its two games, and is that of a new visitor; games are those of the agents named, watched to
-their end or for so many chunks. Told are the resident memory of the server's own process, its threads, its open files, and the
-megabytes that all its temporary files take. Linux alone, since it reads /proc.
+their end or for so many chunks. Told are the resident memory of the server's own process, its threads, its open files,
+and the megabytes that its temporary files take. Linux alone, since it reads /proc.
 """
 
 import os
@@ -100,7 +100,8 @@ def state(server: Server) -> str:
     told = {words[0]: int(words[1]) for words in lines if words[0] in ("VmRSS:", "Threads:")}
     files = sum(1 for _ in (process / "fd").iterdir())
     room = sum(path.stat().st_size for path in server.files.rglob("*") if path.is_file())
-    return f"memory {told['VmRSS:'] / 1024:.0f} MiB, {told['Threads:']} threads, {files} open files, {room / 2**20:.1f} MiB of files"
+    memory = f"memory {told['VmRSS:'] / 1024:.0f} MiB, {told['Threads:']} threads"
+    return f"{memory}, {files} open files, {room / 2**20:.1f} MiB of files"
 
 
 def told_in_tenths(server: Server, what: str, count: int, act: Callable[[int], None]) -> None:
