@@ -3,16 +3,20 @@
 import hashlib
 import signal
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
 from huggingface_hub.utils import disable_progress_bars
+from playwright.sync_api import Browser
 
 import zoo.entry
 from a3c_core.checkpoint import SNAPSHOTS, save_agent
 from tests import toy
+from tests.browsing import chromium
 from tests.loopback_hub import LoopbackHub, patched
+from tests.serving import App, serve
 from training.keep import keep
 from zoo.entry import Published, write_entry
 
@@ -26,6 +30,20 @@ def usual_signals():
     yield
     for taken, handler in before.items():
         signal.signal(taken, handler)
+
+
+@pytest.fixture(scope="session")
+def app(tmp_path_factory) -> Iterator[App]:
+    """The app, which takes seconds to start and so is shared: a test leaves nothing under way in it."""
+    with serve(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A browser, whose pages are each test's own."""
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from gradio_client.exceptions import AppError
 import zoo
 from a3c_core.checkpoint import load_agent
 from tests.processes import alive, wait_until
-from tests.serving import App, serve, text_of
+from tests.serving import App, text_of
 from training.recipes import RECIPES
 from training.run import WorkerDied
 from ui import retrain, runs, watch
@@ -252,12 +252,6 @@ def test_numbers_are_short(value, text):
 
 
 # Through a real server
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
 
 
 def visit(app: App, downloads: Path) -> Client:

@@ -19,7 +19,7 @@ from huggingface_hub import constants, scan_cache_dir
 from playwright.sync_api import Browser, Page, Response, expect
 
 import zoo
-from tests.browsing import chromium, needs_chromium, visit
+from tests.browsing import needs_chromium, visit
 from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment
 from tests.processes import wait_until
 from tests.serving import ROOT, App, serve, text_of
@@ -174,12 +174,6 @@ def apps(homes) -> Iterator[Apps]:
 @pytest.fixture(scope="module")
 def app(apps) -> App:
     return apps.connected
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from a3c_core.checkpoint import MODEL
 from a3c_core.envs import spaces_of
 from a3c_core.model import build_model
 from a3c_core.worker import Shared, work
-from tests.browsing import chromium, needs_chromium, visit
+from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from tests.serving import serve, text_of
+from tests.serving import text_of
 from training.recipes import RECIPES
 from ui import how
 from ui.how import evidence
@@ -134,18 +134,6 @@ def test_a_trace_is_what_a_worker_did():
 
 
 # The page
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import zlib
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from urllib.error import HTTPError
@@ -14,16 +13,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import ui.live
 import zoo
 from a3c_core.play import Moment, moments
-from tests.browsing import PATIENCE, chromium, needs_chromium, visit
+from tests.browsing import PATIENCE, needs_chromium, visit
 from tests.processes import wait_until
-from tests.serving import App, serve
+from tests.serving import App
 from training.recipes import RECIPES
 from ui import human
 from ui.live import LIVES
@@ -39,18 +38,6 @@ CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
 INVADERS = ACTIONS["ALE/SpaceInvaders-v5"]
 BREAKOUT = ACTIONS["ALE/Breakout-v5"]
 CARTPOLE = ACTIONS["CartPole-v1"]
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory) -> Iterator[App]:
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 import zoo
 from a3c_core.checkpoint import load_agent
 from a3c_core.play import film, play
-from tests.browsing import chromium, needs_chromium, visit
+from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from tests.serving import App, serve
+from tests.serving import App
 from training.recipes import RECIPES
 
 pytestmark = needs_chromium
@@ -39,18 +39,6 @@ PIXELS = """
   return [canvas.width, canvas.height, btoa(text)];
 }
 """
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from gradio_client.exceptions import AppError
 from hypothesis import HealthCheck, given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browsing import chromium, needs_chromium, visit
+from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from tests.serving import App, serve, text_of
+from tests.serving import App, text_of
 from training.log import Progress
 from training.recipes import RECIPES
 from ui import retrain, runs
@@ -227,15 +227,9 @@ def test_an_address_is_the_proxys_word_or_the_connections(host, forwarded, addre
 # Through a real server
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
 @pytest.fixture
-def page(app: App):
-    with chromium() as browser, visit(browser, app, "?agent=cartpole") as opened:
+def page(app: App, browser: Browser):
+    with visit(browser, app, "?agent=cartpole") as opened:
         opened.get_by_role("tab", name="Retrain").click()
         yield opened
 

@@ -18,9 +18,8 @@ from a3c_core.play import film, moments, play
 from a3c_core.recipe import Recipe
 from a3c_core.saliency import saliency
 from tests import toy
-from tests.browsing import chromium, needs_chromium, visit
+from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from tests.serving import serve
 from ui.nudges import nudges_of, written
 from ui.routes import ROUTES, ticket_of
 from ui.sights import LOOKS_AT_ONCE, look, sight_of
@@ -164,18 +163,6 @@ def test_a_game_becomes_a_moving_picture_in_its_colours_and_proportions():
 def no_games_left():
     yield
     BROADCASTS.end()
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 def step_of(page: Page) -> int:

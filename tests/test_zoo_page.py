@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, Page, expect
 import zoo
 from a3c_core.checkpoint import load_agent
 from a3c_core.recipe import Recipe, meaning
-from tests.browsing import chromium, needs_chromium, visit
+from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from tests.serving import App, serve, text_of
+from tests.serving import App, text_of
 from ui import asynchrony, zoo_page
 from ui.games import GAMES
 from ui.zoo_figures import Mark, histogram, scale
@@ -111,18 +111,6 @@ def test_what_asynchrony_gave_is_told_whichever_way_it_points(tmp_path):
 
 
 # In a browser
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture
