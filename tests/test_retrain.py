@@ -254,7 +254,7 @@ def train(page: Page, lesson: str, steps: int) -> None:
 @needs_chromium
 def test_a_visitor_compares_lessons(page):
     page.get_by_label("Learning rate too high", exact=True).click()
-    expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.03")
+    expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.1")
     expect(page.locator("#lesson")).to_contain_text("entropy")
     legend = page.locator("#learning-curve .legend")
 
@@ -266,7 +266,7 @@ def test_a_visitor_compares_lessons(page):
 
     train(page, "One worker", 20_000)
     expect(legend.locator(".now")).to_have_text("this training: steps 20,000, workers 1")
-    expect(legend.locator("li:not(.now)")).to_contain_text("steps 20,000, learning rate 0.03")
+    expect(legend.locator("li:not(.now)")).to_contain_text("steps 20,000, learning rate 0.1")
     expect(page.locator("#learning-curve polyline.earlier")).to_have_count(1)
 
     expect(page.locator("#lesson")).to_contain_text("This is A2C")
