@@ -34,10 +34,10 @@ LESSONS = (
         {"learning_rate": 0.1},
     ),
     Lesson(
-        "No entropy",
-        "The rate is 0.01, which works with the bonus. Without it the entropy sinks early and the return is lost again "
-        "and again.",
-        {"entropy_cost": 0.0, "learning_rate": 0.01},
+        "Too much entropy",
+        "The bonus for chance outweighs the points: the entropy stays near 0.69, that of a coin, and the return "
+        "stays low.",
+        {"entropy_cost": 1.0},
     ),
     Lesson(
         "One worker",
@@ -47,8 +47,8 @@ LESSONS = (
     ),
     Lesson(
         "Stale gradients",
-        "With four workers a gradient is three updates old: at a rate of 0.01 the return is lost again and again, and "
-        "comes late or never.",
+        "With four workers a gradient is three updates old, as the staleness shows: at a rate of 0.01 the return is "
+        "lost again and again on its way.",
         {"workers": 4, "learning_rate": 0.01},
     ),
 )
