@@ -57,7 +57,8 @@ class Game:
 
 
 def _moment(action: int, reward: float, pictures: list[np.ndarray], *, over: bool) -> Moment:
-    return Moment(np.array(action), np.array([]), 0.0, reward, pictures, over)
+    nothing = np.array([])  # nobody thinks here
+    return Moment(np.array(action), nothing, 0.0, reward, pictures, over, obs=nothing, memory=None)
 
 
 def framed(message: bytes) -> bytes:

@@ -106,7 +106,7 @@ async def rival(request: Request) -> Response:
     if game.failed:
         return refusal(500, "The agent's game broke off.")
     over = game.over  # before its return, which may still grow
-    game.chunk(len(game.chunks))
+    game.part(len(game.chunks))
     return JSONResponse({"agent": ticket.agent, "return": game.total, "over": over})
 
 
