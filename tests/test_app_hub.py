@@ -275,8 +275,9 @@ def test_who_has_not_trained_or_not_signed_in_is_told_so(run):
 def test_an_agent_waits_for_its_visitor_who_signs_in(monkeypatch, tmp_path):
     monkeypatch.setattr("ui.runs.scratch", lambda: tmp_path)
     runs = Runs()
-    ended, under_way = (runs.enter(RECIPES["cartpole"], "page") for _ in range(2))
+    ended = runs.enter(RECIPES["cartpole"], "page")
     runs.leave(ended)
+    under_way = runs.enter(RECIPES["cartpole"], "page")
     runs.leave_page("page", keep=True)
     assert runs.get(ended.id) is ended
     assert under_way.stop.is_set()

@@ -403,7 +403,8 @@ def test_a_space_has_what_the_page_needs_and_nothing_else(server, published, tmp
     assert len(space.commits) == 2
     files = server.files("tester/arcade", repo_type="space")
     assert {"app.py", "requirements.txt", "README.md", "LICENSE", "zoo/hub.py", "ui/__init__.py"} <= set(files)
-    assert {name.split("/")[0] for name in files}.isdisjoint({"tests", "benchmarks", "runs", ".venv", ".git"})
+    assert {name.split("/")[0] for name in files}.isdisjoint({"tests", "runs", ".venv", ".git"})
+    assert all(name.endswith(".json") for name in files if name.startswith("benchmarks/"))
     assert not [name for name in files if "__pycache__" in name]
     front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
     assert front["sdk"] == "gradio"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from urllib.error import HTTPError
@@ -214,7 +215,9 @@ def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch)
     async def receive():
         await asyncio.sleep(3600)
 
-    asyncio.run(LiveStream(live)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, never))
+    answer = LiveStream(live)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, never)
+    with ThreadPoolExecutor() as pool:  # the tests' browser has a loop in this thread
+        pool.submit(asyncio.run, answer).result(30)
     assert stuck
     assert LIVES.get(live.id) is None
     assert live.game.over
