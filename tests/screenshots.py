@@ -23,14 +23,16 @@ class View(NamedTuple):
     """Of the address that opens it."""
     ready: str
     """Selector of what is there when it can be photographed."""
-    tab: str | None = None
-    """Tab to be clicked, where the address does not open it."""
 
 
 VIEWS = (
     View("watch", "agent=breakout&seed=1&at=300", ".player canvas[data-step]"),
     View("watch-cartpole", "agent=cartpole&seed=1&at=100", ".player canvas[data-step]"),
-    View("retrain", "", "#learning-curve .curve", "Retrain"),
+    View("play", "play=breakout&seed=7", "#play-screen canvas"),
+    View("retrain", "tab=retrain", "#learning-curve .curve"),
+    View("zoo", "tab=zoo", ".zoo .card"),
+    View("zoo-agent", "zoo=pong", "article.zoo .curve"),
+    View("how", "tab=how", ".lesson section"),
 )
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 THEMES = ("light", "dark")
@@ -44,8 +46,6 @@ def photograph(browser: Browser, app: App, view: View, size: str, theme: str, ou
     page.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
     page.goto(f"{app.url}?{view.query}&__theme={theme}")
-    if view.tab:
-        page.get_by_role("tab", name=view.tab).click()
     page.locator(view.ready).first.wait_for()
     page.wait_for_timeout(1500)  # for what moves into place
     path = out / f"{view.name}-{size}-{theme}.png"

@@ -1,0 +1,47 @@
+"""What programs ask of the app by name."""
+
+import gradio as gr
+import pytest
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zoo
+from a3c_core.play import evaluate
+from tests.serving import App
+from ui import api
+
+ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers()))
+
+
+def test_the_agents_are_those_of_the_zoo():
+    told = {agent["name"]: agent for agent in api.agents()}
+    assert list(told) == list(zoo.entries())
+    assert told["pong"]["mean"] == zoo.entries()["pong"].score.mean
+    assert told["pong"]["snapshots"] == [0, 1, 5, 25, 100]
+
+
+def test_a_program_lists_the_agents_and_has_one_evaluated(app: App):
+    client = Client(app.url, verbose=False, analytics_enabled=False)
+    assert client.predict(api_name="/agents") == api.agents()
+    told = client.predict("cartpole", 3, 5, "classic", api_name="/evaluate")
+    score = evaluate(zoo.load("cartpole"), 3, first_seed=5)
+    assert told["returns"] == list(score.returns)
+    assert told["conditions"] == "3 games, greedy actions, seeds 5 to 7"
+    with pytest.raises(AppError, match="Games must be a whole number from 1 to 20"):
+        client.predict("cartpole", 21, 0, "classic", api_name="/evaluate")
+
+
+@given(agent=ANYTHING, games=ANYTHING, first_seed=ANYTHING, protocol=ANYTHING)
+def test_whatever_is_asked_the_answer_is_a_score_or_a_sentence(agent, games, first_seed, protocol):
+    with pytest.raises(gr.Error) as refused:  # no name that is drawn is an agent's
+        api.evaluate(agent, games, first_seed, protocol)
+    assert not refused.value.print_exception
+    assert refused.value.message.endswith(".")
+
+
+def test_an_evaluation_that_takes_too_long_is_ended(monkeypatch):
+    monkeypatch.setattr(api, "MOST_SECONDS", 0.0)
+    with pytest.raises(gr.Error, match="took longer than 0 seconds: ask for fewer games"):
+        api.evaluate("cartpole", 2)
