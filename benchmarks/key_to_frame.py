@@ -20,7 +20,7 @@ from playwright.sync_api import Page
 
 from tests.browsing import PATIENCE, chromium, visit
 from tests.serving import serve
-from ui.stream import ACTIONS
+from ui.broadcast.stream import ACTIONS
 
 ACTION = ACTIONS["ALE/Pong-v5"].index("up")
 STEP = 1000 / 15

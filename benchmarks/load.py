@@ -26,7 +26,7 @@ from tests.processes import memory
 from tests.serving import serve
 
 AHEAD_SECONDS = 12.0
-"""As in ui/player.js."""
+"""As in ui/watch/player.js."""
 ARRIVAL_SECONDS = 5.0
 LOOK_SECONDS = 0.05
 GAMES = [{"agent": agent, "seed": seed} for agent, seed in product(("pong", "breakout"), range(1, 6))]

@@ -22,12 +22,14 @@ from tests.processes import alive, wait_until
 from tests.serving import App, text_of
 from training.recipes import RECIPES
 from training.run import WorkerDied
-from ui import retrain, runs, watch
+from ui.broadcast.routes import LAST_SEED
 from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks
-from ui.routes import LAST_SEED
-from ui.runs import AT_ONCE, IN_LINE, LineFull, Runs
+from ui.retrain import runs
+from ui.retrain import tab as retrain
+from ui.retrain.runs import AT_ONCE, IN_LINE, LineFull, Runs
 from ui.settings import NUMBERS, SETTINGS, TRAINABLE, choices, recipe_of
+from ui.watch import tab as watch
 
 STOP_SECONDS = 3.0
 """A stop is promised within a second; the rest is for a busy machine."""

@@ -24,8 +24,9 @@ from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment
 from tests.processes import wait_until
 from tests.serving import ROOT, App, serve, text_of
 from training.recipes import RECIPES
-from ui import publishing, strangers
-from ui.runs import RUNS, Runs
+from ui.retrain import publishing
+from ui.retrain.runs import RUNS, Runs
+from ui.watch import strangers
 from zoo import hub
 
 TOKEN = "mock-oauth-token-for-local-dev"
@@ -238,7 +239,7 @@ def test_strangers_make_room_for_strangers_and_nobody_else(server, repository, m
 @pytest.fixture
 def run(small_run, tmp_path, monkeypatch):
     """A visitor's training that has ended."""
-    monkeypatch.setattr("ui.runs.scratch", lambda: tmp_path / "scratch")
+    monkeypatch.setattr("ui.retrain.runs.scratch", lambda: tmp_path / "scratch")
     ended = RUNS.enter(RECIPES["cartpole"], "page")
     shutil.copytree(small_run, ended.checkpoint)
     ended.outcome = "Trained in 1 s."
@@ -273,7 +274,7 @@ def test_who_has_not_trained_or_not_signed_in_is_told_so(run):
 
 
 def test_an_agent_waits_for_its_visitor_who_signs_in(monkeypatch, tmp_path):
-    monkeypatch.setattr("ui.runs.scratch", lambda: tmp_path)
+    monkeypatch.setattr("ui.retrain.runs.scratch", lambda: tmp_path)
     runs = Runs()
     ended = runs.enter(RECIPES["cartpole"], "page")
     runs.leave(ended)

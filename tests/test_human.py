@@ -19,21 +19,21 @@ from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-import ui.live
+import ui.play.live
 import zoo
 from a3c_core.play import Moment, moments
 from tests.browsing import PATIENCE, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
-from ui import human
-from ui.live import LIVES
-from ui.live import Stream as LiveStream
-from ui.live_game import Game
-from ui.live_routes import LIVE_ROUTES, PLAYABLE, match_of
-from ui.pad import CONTROLS, WORDS, Pad
-from ui.routes import LAST_SEED, Refused
-from ui.stream import ACTIONS, header_of
+from ui.broadcast.routes import LAST_SEED, Refused
+from ui.broadcast.stream import ACTIONS, header_of
+from ui.play import tab as human
+from ui.play.game import Game
+from ui.play.live import LIVES
+from ui.play.live import Stream as LiveStream
+from ui.play.pad import CONTROLS, WORDS, Pad
+from ui.play.routes import LIVE_ROUTES, PLAYABLE, match_of
 
 CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
 
@@ -140,7 +140,7 @@ def test_a_form_sent_by_hand_is_refused_in_a_sentence(asked):
 
 
 def test_all_places_taken_is_said_politely(monkeypatch):
-    monkeypatch.setattr(ui.live, "AT_ONCE", 0)
+    monkeypatch.setattr(ui.play.live, "AT_ONCE", 0)
     answer = CLIENT.post("/arcade/live", params={"play": "pong"})
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("All places to play are taken")
@@ -202,7 +202,7 @@ def test_a_game_waits_for_its_player_and_goes_when_the_player_goes(app):
 
 def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch):
     """Its connection may look open for hours: a lid was closed."""
-    monkeypatch.setattr(ui.live, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(ui.play.live, "SILENCE_SECONDS", 0.2)
     live = LIVES.open(RECIPES["cartpole"], 7, 100)
     stuck = []
 

@@ -20,13 +20,14 @@ from tests.processes import wait_until
 from tests.serving import App, text_of
 from training.log import Progress
 from training.recipes import RECIPES
-from ui import retrain, runs
-from ui.earlier import MOST_LINES, POINTS, lines, thinned, with_run
-from ui.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
-from ui.lessons import LESSONS, SHIPPED, taught
-from ui.runs import MOST_KEPT, PER_ADDRESS, LineFull, Runs
+from ui.retrain import runs
+from ui.retrain import tab as retrain
+from ui.retrain.earlier import MOST_LINES, POINTS, lines, thinned, with_run
+from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
+from ui.retrain.lessons import LESSONS, SHIPPED, taught
+from ui.retrain.runs import MOST_KEPT, PER_ADDRESS, LineFull, Runs
+from ui.retrain.visitors import address_of
 from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
-from ui.visitors import address_of
 
 LONG = 5_000_000
 CARTPOLE = RECIPES["cartpole"]

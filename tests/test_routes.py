@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-import ui.routes
-import ui.stream
+import ui.broadcast.routes
+import ui.broadcast.stream
 import zoo
-from ui.routes import LAST_SEED, ROUTES, Refused, ticket_of
-from ui.stream import MOST_CHUNKS, Broadcasts, Full, Ticket
+from ui.broadcast.routes import LAST_SEED, ROUTES, Refused, ticket_of
+from ui.broadcast.stream import MOST_CHUNKS, Broadcasts, Full, Ticket
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 
@@ -72,23 +72,23 @@ def test_a_game_that_has_no_place_is_asked_for_later(monkeypatch):
     def full(ticket):
         raise Full
 
-    monkeypatch.setattr(ui.routes.BROADCASTS, "get", full)
+    monkeypatch.setattr(ui.broadcast.routes.BROADCASTS, "get", full)
     answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole"})
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("So many games")
 
 
 def test_a_chunk_that_takes_long_is_to_be_asked_for_again(monkeypatch):
-    monkeypatch.setattr(ui.routes, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 0.5)
+    monkeypatch.setattr(ui.broadcast.routes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 0.5)
     assert CLIENT.get("/arcade/chunk", params={"agent": "pong", "seed": 5, "n": 900}).status_code == 202
 
 
 def test_damaged_files_are_told_without_their_place(monkeypatch):
     def damaged(ticket):
-        raise ui.routes.CheckpointError("/secret/place is damaged")
+        raise ui.broadcast.routes.CheckpointError("/secret/place is damaged")
 
-    monkeypatch.setattr(ui.routes, "BROADCASTS", Broadcasts(damaged))
+    monkeypatch.setattr(ui.broadcast.routes, "BROADCASTS", Broadcasts(damaged))
     answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole"})
     assert answer.status_code == 500
     assert answer.json() == {"error": "cartpole cannot play: its files are damaged."}

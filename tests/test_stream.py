@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import ui.stream
+import ui.broadcast.stream
 from a3c_core.play import film, play
 from tests import toy
 from tests.processes import wait_until
-from ui.stream import Broadcast, Broadcasts, Full, Palette, Ticket, chunks, palette_of
+from ui.broadcast.stream import Broadcast, Broadcasts, Full, Palette, Ticket, chunks, palette_of
 
 AGENT = toy.balancer()
 TICKET = Ticket("balancer", seed=3)
@@ -44,7 +44,7 @@ STEPS = 80
 def game():
     """A game, chunk by chunk, that is cut after some steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ui.stream, "MOST_STEPS", STEPS)
+        patch.setattr(ui.broadcast.stream, "MOST_STEPS", STEPS)
         return [read(part.chunk) for part in chunks(TICKET, AGENT)]
 
 
@@ -101,7 +101,7 @@ def test_all_who_watch_a_game_share_it(broadcasts):
 
 
 def test_a_game_is_played_no_further_than_some_way_ahead_of_who_watches(broadcasts, monkeypatch):
-    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 1.0)
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
     broadcast = broadcasts.get(TICKET)
     assert played(broadcast, 3)
     assert not wait_until(lambda: len(broadcast.chunks) > 3, 0.5)
@@ -111,8 +111,8 @@ def test_a_game_is_played_no_further_than_some_way_ahead_of_who_watches(broadcas
 
 
 def test_a_game_that_nobody_watches_ends_and_begins_anew_where_somebody_comes_back(broadcasts, monkeypatch, game):
-    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 1.0)
-    monkeypatch.setattr(ui.stream, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
+    monkeypatch.setattr(ui.broadcast.stream, "IDLE_SECONDS", 0.1)
     left = broadcasts.get(TICKET)
     assert wait_until(lambda: not left.alive, 30)
     assert not left.over
@@ -123,8 +123,8 @@ def test_a_game_that_nobody_watches_ends_and_begins_anew_where_somebody_comes_ba
 
 
 def test_there_are_only_so_many_games_at_once(broadcasts, monkeypatch):
-    monkeypatch.setattr(ui.stream, "AHEAD_SECONDS", 1.0)
-    monkeypatch.setattr(ui.stream, "AT_ONCE", 2)
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
+    monkeypatch.setattr(ui.broadcast.stream, "AT_ONCE", 2)
     first, _ = (broadcasts.get(TICKET._replace(seed=seed)) for seed in (1, 2))
     with pytest.raises(Full):
         broadcasts.get(TICKET)
@@ -137,7 +137,7 @@ def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
     old = broadcasts.get(TICKET)
     assert wait_until(lambda: old.part(1000) or old.over, 60)
     assert wait_until(lambda: not old.alive, 5)
-    monkeypatch.setattr(ui.stream, "KEPT_BYTES", old.size - 1)
+    monkeypatch.setattr(ui.broadcast.stream, "KEPT_BYTES", old.size - 1)
     broadcasts.get(TICKET._replace(seed=4))
     assert broadcasts.get(TICKET) is not old
 

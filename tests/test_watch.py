@@ -20,10 +20,10 @@ from a3c_core.saliency import saliency
 from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from ui.nudges import nudges_of, written
-from ui.routes import ROUTES, ticket_of
-from ui.sights import LOOKS_AT_ONCE, look, sight_of
-from ui.stream import BROADCASTS
+from ui.broadcast.nudges import nudges_of, written
+from ui.broadcast.routes import ROUTES, ticket_of
+from ui.broadcast.sights import LOOKS_AT_ONCE, look, sight_of
+from ui.broadcast.stream import BROADCASTS
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))

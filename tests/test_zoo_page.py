@@ -17,9 +17,10 @@ from a3c_core.recipe import Recipe, meaning
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
-from ui import asynchrony, zoo_page
+from ui.agents import asynchrony
+from ui.agents import tab as zoo_page
+from ui.agents.figures import Mark, histogram, scale
 from ui.games import GAMES
-from ui.zoo_figures import Mark, histogram, scale
 from zoo.peers import Peer, peers, peers_of
 
 # What is said, without a server

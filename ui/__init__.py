@@ -7,12 +7,18 @@ import gradio as gr
 
 import zoo
 from training.run import warm_up as warm_up_workers
-from ui import api, how, human, publishing, retrain, watch, zoo_page, zoo_routes
-from ui.live_routes import LIVE_ROUTES
-from ui.routes import ROUTES
-from ui.runs import RUNS
+from ui import api, how
+from ui.agents import routes as zoo_routes
+from ui.agents import tab as zoo_page
+from ui.broadcast.routes import ROUTES
+from ui.play import tab as human
+from ui.play.routes import LIVE_ROUTES
+from ui.retrain import publishing
+from ui.retrain import tab as retrain
+from ui.retrain.runs import RUNS
 from ui.screen import PLAIN
 from ui.theme import CSS, THEME
+from ui.watch import tab as watch
 
 LAUNCH: dict[str, Any] = {
     "theme": THEME,

@@ -10,8 +10,8 @@ import gradio as gr
 import zoo
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.play import evaluate as evaluate_agent
+from ui.broadcast.routes import LAST_SEED, Refused, ticket_of
 from ui.episodes import GAMES_AT_ONCE
-from ui.routes import LAST_SEED, Refused, ticket_of
 from ui.settings import refusal, whole
 from zoo.hub import HubError
 

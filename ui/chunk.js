@@ -1,4 +1,4 @@
-// What all who show streamed games share: where the server is, and how a chunk becomes pictures (see ui/stream.py).
+// What all who show streamed games share: where the server is, and how a chunk becomes pictures (see ui/broadcast/stream.py).
 const base = (window.gradio_config?.root || "").replace(/\/$/, "");
 
 // A chunk's header, and its pictures as they were packed.

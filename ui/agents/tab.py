@@ -6,13 +6,13 @@ from typing import Any
 import gradio as gr
 
 import zoo
-from ui.agent_page import agent_page, fact, game_button, score_marks, size_of, spread
-from ui.asynchrony import asynchrony_section
+from ui.agents.asynchrony import asynchrony_section
+from ui.agents.figures import scale
+from ui.agents.page import agent_page, fact, game_button, score_marks, size_of, spread
 from ui.figures import number
 from ui.games import game_of
 from ui.screen import PLAIN, script
 from ui.settings import refusal
-from ui.zoo_figures import scale
 from zoo.card import duration
 from zoo.entry import unknown
 from zoo.peers import Peer, peers_of
@@ -31,7 +31,7 @@ NOTE = (
 
 def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
     """Lays out the tab and wires it."""
-    plain = PLAIN | {"js_on_load": script("chunk.js", "zoo.js")}
+    plain = PLAIN | {"js_on_load": script("chunk.js", "agents/zoo.js")}
     view = gr.HTML(all_agents(), elem_id="zoo", **plain)
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
     view.select(chosen, None, view, **quiet)

@@ -1,5 +1,5 @@
 // Runs once. `element`, `props`, `watch` and `trigger` are gradio's; the value says which game, which seed, how fast.
-// The server runs the game (see ui/live.py): its pictures come in one long answer, what is held goes up in small posts.
+// The server runs the game (see ui/play/live.py): its pictures come in one long answer, what is held goes up in small posts.
 const root = element.querySelector(".human");
 const base = (window.gradio_config?.root || "").replace(/\/$/, "");
 const COUNT = 3;

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from ui.broadcast.routes import LAST_SEED, Refused
 from ui.games import game_of
-from ui.live_routes import PLAYABLE, SPEEDS, match_of, rival_of
-from ui.pad import CONTROLS
-from ui.player import player, showing
-from ui.routes import LAST_SEED, Refused
+from ui.play.pad import CONTROLS
+from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
 from ui.screen import PLAIN
 from ui.settings import choice, refusal, whole
+from ui.watch.player import player, showing
 
 _SCRIPT = (Path(__file__).parent / "human.js").read_text(encoding="utf-8")
 

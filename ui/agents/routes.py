@@ -16,8 +16,8 @@ import zoo
 from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
 from a3c_core.play import moments
 from training.log import LOG
-from ui.routes import Refused, refusal, ticket_of
-from ui.stream import SECONDS_PER_CHUNK
+from ui.broadcast.routes import Refused, refusal, ticket_of
+from ui.broadcast.stream import SECONDS_PER_CHUNK
 from zoo.hub import HubError
 
 FILES = (MODEL, RECIPE, LOG)

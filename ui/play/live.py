@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from a3c_core.atari import FRAMES_PER_SECOND, FRAMES_PER_STEP, ROMS
 from a3c_core.recipe import Recipe
-from ui.live_game import Game, ended, framed
-from ui.stream import Full
+from ui.broadcast.stream import Full
+from ui.play.game import Game, ended, framed
 
 STEPS_PER_SECOND = {**dict.fromkeys(ROMS, FRAMES_PER_SECOND / FRAMES_PER_STEP), "CartPole-v1": 50.0}
 """How fast each game runs at its own speed."""

@@ -9,11 +9,11 @@ from a3c_core.checkpoint import MODEL
 from a3c_core.play import Score
 from a3c_core.recipe import Recipe, meaning
 from training.log import Progress, read_log
-from ui.asynchrony import asynchrony_section
+from ui.agents.asynchrony import asynchrony_section
+from ui.agents.figures import Mark, histogram, scale
+from ui.agents.routes import FILES, FIRST_CHUNK
 from ui.figures import Goal, curve, minus, number
 from ui.games import game_of
-from ui.zoo_figures import Mark, histogram, scale
-from ui.zoo_routes import FILES, FIRST_CHUNK
 from zoo.card import duration, mean_and_spread, usage
 from zoo.entry import ZooEntry
 from zoo.peers import peers_of

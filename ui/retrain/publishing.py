@@ -11,10 +11,10 @@ from a3c_core.checkpoint import CheckpointError
 from training.publish import Publication
 from training.publish import publish as publish_agent
 from ui.episodes import GAMES_AT_ONCE
-from ui.runs import RUNS
+from ui.retrain.runs import RUNS
 from ui.settings import name_of, refusal
 from ui.status import status_of
-from ui.strangers import words_of
+from ui.watch.strangers import words_of
 from zoo import hub
 
 OFFERED = bool(os.environ.get("OAUTH_CLIENT_ID") or os.environ.get("A3C_OAUTH"))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from ui.stream import SECONDS_PER_CHUNK, Part, header_of
+from ui.broadcast.stream import SECONDS_PER_CHUNK, Part, header_of
 
 GIF_SECONDS = 20
 GIF_CHUNKS = round(GIF_SECONDS / SECONDS_PER_CHUNK)

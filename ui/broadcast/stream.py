@@ -24,8 +24,8 @@ from a3c_core.agent import Agent
 from a3c_core.envs import Protocol
 from a3c_core.nudge import Nudge, kinds_of
 from a3c_core.play import Moment, moments
-from ui.nudges import written
-from ui.sights import Sight, sight_of
+from ui.broadcast.nudges import written
+from ui.broadcast.sights import Sight, sight_of
 
 SECONDS_PER_CHUNK = 0.5
 AHEAD_SECONDS = 30.0

@@ -15,12 +15,12 @@ from a3c_core.agent import Agent
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
+from ui.broadcast.gif import GIF_CHUNKS, Stretch, gif_of
+from ui.broadcast.nudges import nudges_of
+from ui.broadcast.sights import Busy, look
+from ui.broadcast.stream import BROADCASTS, MOST_CHUNKS, MOST_STEPS, Broadcast, Full, Part, Ticket, header_of
 from ui.episodes import Recording, filmed
-from ui.gif import GIF_CHUNKS, Stretch, gif_of
-from ui.live import LIVES
-from ui.nudges import nudges_of
-from ui.sights import Busy, look
-from ui.stream import BROADCASTS, MOST_CHUNKS, MOST_STEPS, Broadcast, Full, Part, Ticket, header_of
+from ui.play.live import LIVES
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ui.zoo_figures import Band, Line, bands
+from ui.agents.figures import Band, Line, bands
 
-RESULT = Path(__file__).parents[1] / "benchmarks" / "results" / "asynchrony.json"
+RESULT = Path(__file__).parents[2] / "benchmarks" / "results" / "asynchrony.json"
 
 
 class Trial(NamedTuple):

@@ -10,15 +10,15 @@ import gradio as gr
 import zoo
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
+from ui.broadcast.routes import LAST_SEED, Refused, recorded, ticket_of
+from ui.broadcast.routes import number as whole_of
+from ui.broadcast.stream import BROADCASTS, MOST_STEPS
 from ui.figures import number
 from ui.games import game_of
-from ui.player import player, showing
-from ui.routes import LAST_SEED, Refused, recorded, ticket_of
-from ui.routes import number as whole_of
 from ui.screen import PLAIN, into_view, screen
 from ui.settings import choice, refusal, whole
-from ui.strangers import watch_repository
-from ui.stream import BROADCASTS, MOST_STEPS
+from ui.watch.player import player, showing
+from ui.watch.strangers import watch_repository
 from zoo.hub import HubError
 
 

@@ -1,17 +1,19 @@
-"""The player: a canvas on which a streamed game runs (see ui/stream.py), with what its agent thinks beside it."""
+"""The player: a canvas with a streamed game (see ui/broadcast/stream.py), and what its agent thinks beside it."""
 
 from typing import Any
 
 import gradio as gr
 
-from ui.nudges import written
+from ui.broadcast.nudges import written
+from ui.broadcast.stream import Ticket
 from ui.screen import PLAIN, script
-from ui.stream import Ticket
 
 
 def player(elem_id: str) -> gr.HTML:
     """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": script("chunk.js", "player.js", "player_look.js", "player_nudge.js")}
+    plain = PLAIN | {
+        "js_on_load": script("chunk.js", "watch/player.js", "watch/player_look.js", "watch/player_nudge.js")
+    }
     return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template='<div class="player"></div>', **plain)
 
 

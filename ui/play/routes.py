@@ -12,10 +12,10 @@ import zoo
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
-from ui.live import LIVES, Stream
-from ui.pad import CONTROLS, WORDS
-from ui.routes import LAST_SEED, Refused, number, refusal, ticket_of
-from ui.stream import BROADCASTS, Full, Ticket
+from ui.broadcast.routes import LAST_SEED, Refused, number, refusal, ticket_of
+from ui.broadcast.stream import BROADCASTS, Full, Ticket
+from ui.play.live import LIVES, Stream
+from ui.play.pad import CONTROLS, WORDS
 from zoo.hub import HubError
 
 PLAYABLE: dict[str, Recipe] = {

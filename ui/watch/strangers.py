@@ -15,10 +15,10 @@ from huggingface_hub.errors import CacheNotFound
 
 import zoo
 from a3c_core.checkpoint import CheckpointError, load_agent, printable
+from ui.broadcast.routes import LAST_SEED
 from ui.episodes import Recording, filmed
 from ui.figures import curve, number
 from ui.games import game_of
-from ui.routes import LAST_SEED
 from ui.screen import Shot, show
 from ui.settings import refusal, whole
 from zoo import hub

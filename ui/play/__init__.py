@@ -1,0 +1,1 @@
+"""The Play tab: visitors play by hand, at the server's clock."""

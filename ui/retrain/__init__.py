@@ -1,0 +1,1 @@
+"""The Retrain tab: visitors train agents, and publish them."""
