@@ -38,7 +38,9 @@ class Line(NamedTuple):
 
 def precise(value: float) -> str:
     """A number of any size with three digits that count, and with a true minus sign."""
-    return number(value) if value == 0 or abs(value) >= 100 else f"{value:.3g}".replace("-", "−")
+    if abs(value) < 1e-6:
+        return "0"
+    return number(value) if abs(value) >= 100 else f"{value:.3g}".replace("-", "−")
 
 
 def curve(
