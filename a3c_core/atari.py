@@ -50,8 +50,13 @@ class AtariGames(AtariVectorEnv):
         return super().reset(seed=seed, options=options)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """As Gymnasium has it: sends the actions, and receives what they lead to."""
+        self.send(actions)
+        return self.recv()
+
+    def recv(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """As Gymnasium has it: info["final_obs"] comes with the mask of the games that ended, which ALE leaves out."""
-        obs, reward, terminated, truncated, info = super().step(actions)
+        obs, reward, terminated, truncated, info = super().recv()
         if "final_obs" in info:
             info["_final_obs"] = terminated | truncated
         return obs, reward, terminated, truncated, info
@@ -96,16 +101,22 @@ class AtariGame(gym.Env):
 
     def step(self, action: np.ndarray | int) -> tuple[np.ndarray, float, bool, bool, dict]:
         actions = np.array([action])
-        obs, reward, terminated, truncated, info = self._games.step(actions)
+        self._games.send(actions)
         if self._screen:
-            for _ in range(FRAMES_PER_STEP // self._frames):
-                picture, _, over, cut, extra = self._screen.step(actions)
-                self._pictures.append((extra["final_obs"] if over[0] or cut[0] else picture)[0, 0])
-                if over[0] or cut[0]:
-                    break
+            self._draw(self._screen, actions)  # while the other emulator plays
+        obs, reward, terminated, truncated, info = self._games.recv()
         shown = info.get("final_obs", obs)[0]  # there is one game: where it ended, this is its last observation
         told = {key: value[0] for key, value in info.items() if "final" not in key}
         return shown, float(reward[0]), bool(terminated[0]), bool(truncated[0]), told
+
+    def _draw(self, screen: AtariGames, actions: np.ndarray) -> None:
+        """Plays one step for its pictures."""
+        for _ in range(FRAMES_PER_STEP // self._frames):
+            picture, _, over, cut, info = screen.step(actions)
+            ended = over[0] or cut[0]
+            self._pictures.append((info["final_obs"] if ended else picture)[0, 0])
+            if ended:
+                break
 
     def render(self) -> np.ndarray | list[np.ndarray] | None:
         if self.render_mode == "rgb_array_list":

@@ -75,6 +75,13 @@ def test_the_wide_pixels_of_atari_fill_a_screen_of_four_to_three_and_stay_sharp(
     assert (error.max(axis=(2, 3)) < (215 - 40) / 2).mean() > 0.99
 
 
+def test_a_small_video_tells_players_how_wide_its_pixels_are(tmp_path):
+    picture = np.random.default_rng(0).choice([40, 215], size=(210, 160, 1)).astype(np.uint8).repeat(3, axis=2)
+    write_mp4(Film(iter([picture] * 3), 30, (4, 7)), tmp_path / "game.mp4", title="noise", comment="", small=True)
+    assert iio.imread(tmp_path / "game.mp4", plugin="FFMPEG").shape == (3, 420, 320, 3)
+    assert "320x420 [SAR 7:4 DAR 4:3]" in told_by_ffmpeg(tmp_path / "game.mp4")
+
+
 def test_a_place_that_cannot_be_written_is_an_oserror(tmp_path):
     with pytest.raises(OSError):  # noqa: PT011
         write_mp4(Film(iter(plain_colours(16, 16)), 30), tmp_path / "nowhere" / "game.mp4", title="lost", comment="")

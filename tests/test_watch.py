@@ -1,8 +1,11 @@
 """Watching more closely: what an agent looks at, games that a visitor disturbs, moving pictures to take home."""
 
 import io
+import threading
+from contextlib import ExitStack
 from itertools import islice
 
+import imageio.v3 as iio
 import numpy as np
 import pytest
 import torch
@@ -11,6 +14,7 @@ from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+import zoo
 from a3c_core.agent import Agent
 from a3c_core.model import DiscretePolicy
 from a3c_core.nudge import HELD_STEPS, Nudge
@@ -20,10 +24,12 @@ from a3c_core.saliency import saliency
 from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
+from ui.broadcast import stream
+from ui.broadcast.files import mp4_of
 from ui.broadcast.nudges import nudges_of, written
-from ui.broadcast.routes import ROUTES, ticket_of
-from ui.broadcast.sights import LOOKS_AT_ONCE, look, sight_of
-from ui.broadcast.stream import BROADCASTS
+from ui.broadcast.routes import FILES, ROUTES, ticket_of
+from ui.broadcast.sights import LOOKS, look, sight_of
+from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
@@ -136,11 +142,57 @@ def test_what_cannot_be_is_refused_in_a_sentence(place, asked, status):
 
 def test_one_look_is_taken_at_a_time():
     asked = {"agent": "pong", "seed": "3", "n": "1", "step": "2"}
-    with LOOKS_AT_ONCE:
+    with LOOKS.turn():
         assert CLIENT.get("/arcade/saliency", params=asked).status_code == 503
     found = np.array(CLIENT.get("/arcade/saliency", params=asked).json()["map"])
     assert found.shape == (12, 12)
     assert (found.min() >= 0, found.max()) == (True, 255)
+
+
+def test_what_was_seen_is_kept_to_the_last_pixel():
+    played = list(islice(moments(PONG, 3), 70))
+    for part in (played[:8], played[60:]):
+        np.testing.assert_array_equal(sight_of(part).unpacked(), np.stack([moment.obs for moment in part]))
+
+
+def test_a_game_becomes_a_video_of_all_its_pictures(tmp_path):
+    """While it is played; the colours are those that H.264 keeps."""
+    broadcast = BROADCASTS.get(ticket_of({"agent": "pendulum", "seed": "4"}))
+    recording = mp4_of(broadcast, tmp_path / "game.mp4")
+    episode = play(zoo.load("pendulum"), 4)
+    drawn = np.stack(list(film(zoo.load("pendulum"), episode).pictures))
+    kept = iio.imread(tmp_path / "game.mp4", plugin="FFMPEG")
+    assert kept.shape == drawn.shape
+    assert np.abs(kept.astype(int) - drawn).mean() < 2
+    assert (recording.env, recording.seed, recording.cut) == ("Pendulum-v1", 4, False)
+    assert recording.total == pytest.approx(episode.total, abs=1e-3)
+    np.testing.assert_allclose(recording.values, episode.values, atol=1e-3)
+
+
+def test_a_game_that_breaks_off_becomes_no_video(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "AHEAD_SECONDS", 0.0)
+    broadcast = Broadcast(ticket_of({"agent": "pendulum", "seed": "5"}), zoo.load("pendulum"))
+    broadcast.leave()
+    with pytest.raises(BrokenOff):
+        mp4_of(broadcast, tmp_path / "game.mp4")
+
+
+def test_where_many_wait_for_videos_one_more_is_refused_in_a_sentence():
+    with ExitStack() as others:
+        for _ in range(2):
+            others.enter_context(FILES.turn())
+        waiting = [threading.Thread(target=make_video, args=(seed,)) for seed in range(6)]
+        for thread in waiting:
+            thread.start()
+        wait_until(lambda: FILES.full, seconds=10)
+        answer = CLIENT.get("/arcade/video", params={"agent": "cartpole", "seed": "77"})
+        assert (answer.status_code, answer.json()["error"][-1]) == (503, ".")
+    for thread in waiting:
+        thread.join()
+
+
+def make_video(seed: int) -> None:
+    assert CLIENT.get("/arcade/video", params={"agent": "pendulum", "seed": str(seed)}).status_code == 200
 
 
 def test_a_game_becomes_a_moving_picture_in_its_colours_and_proportions():

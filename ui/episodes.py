@@ -16,8 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from a3c_core.agent import Agent
-from a3c_core.envs import Protocol
-from a3c_core.nudge import Nudge
 from a3c_core.play import film, play
 from a3c_core.video import write_mp4
 
@@ -47,20 +45,12 @@ class Recording(NamedTuple):
 
 
 def record(
-    agent: Agent,
-    seed: int,
-    video: Path,
-    *,
-    title: str,
-    greedy: bool = True,
-    protocol: Protocol = "classic",
-    nudges: tuple[Nudge, ...] = (),
-    max_steps: int = MOST_STEPS,
+    agent: Agent, seed: int, video: Path, *, title: str, greedy: bool = True, max_steps: int = MOST_STEPS
 ) -> Recording:
     """Plays one game and writes it to `video`. Raises ValueError for a seed that is no scoring seed."""
     with GAMES_AT_ONCE:
-        episode = play(agent, seed, greedy=greedy, protocol=protocol, nudges=nudges, max_steps=max_steps)
-        write_mp4(film(agent, episode), video, title=title, comment=episode.outcome)
+        episode = play(agent, seed, greedy=greedy, max_steps=max_steps)
+        write_mp4(film(agent, episode), video, title=title, comment=episode.outcome, small=True)
     cut = len(episode.actions) == max_steps
     return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values, cut)
 
@@ -112,24 +102,20 @@ def scratch() -> Path:
 SHELF = Shelf(size=64)
 
 
+def new_video(name: str) -> Path:
+    """Where a video may be written, in a directory of its own."""
+    video = scratch() / secrets.token_hex(4) / f"{name.replace('/', '-')}.mp4"
+    video.parent.mkdir()
+    return video
+
+
 def filmed(
-    key: Hashable,
-    name: str,
-    load: Callable[[], Agent],
-    seed: int,
-    *,
-    greedy: bool,
-    protocol: Protocol = "classic",
-    nudges: tuple[Nudge, ...] = (),
-    max_steps: int = MOST_STEPS,
+    key: Hashable, name: str, load: Callable[[], Agent], seed: int, *, greedy: bool, max_steps: int
 ) -> Recording:
     """A game from the shelf, or recorded now. Raises CheckpointError or OSError where it can't be played."""
 
     def make() -> Recording:
-        video = scratch() / secrets.token_hex(4) / f"{name.replace('/', '-')}-seed-{seed}.mp4"
-        video.parent.mkdir()
-        title = f"A3C Arcade: {name}"
-        rules = {"greedy": greedy, "protocol": protocol, "nudges": nudges}
-        return record(load(), seed, video, title=title, **rules, max_steps=max_steps)
+        video, title = new_video(f"{name}-seed-{seed}"), f"A3C Arcade: {name}"
+        return record(load(), seed, video, title=title, greedy=greedy, max_steps=max_steps)
 
     return SHELF.get(key, make)

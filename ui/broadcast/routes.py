@@ -15,19 +15,31 @@ from a3c_core.agent import Agent
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
-from ui.broadcast.gif import GIF_CHUNKS, Stretch, gif_of
+from ui.broadcast.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
 from ui.broadcast.nudges import nudges_of
-from ui.broadcast.sights import Busy, look
-from ui.broadcast.stream import BROADCASTS, MOST_CHUNKS, MOST_STEPS, Broadcast, Full, Part, Ticket, header_of
-from ui.episodes import Recording, filmed
+from ui.broadcast.sights import look
+from ui.broadcast.stream import (
+    BROADCASTS,
+    LOOK_SECONDS,
+    MOST_CHUNKS,
+    MOST_STEPS,
+    Broadcast,
+    BrokenOff,
+    Full,
+    Part,
+    Ticket,
+    header_of,
+)
+from ui.episodes import SHELF, Recording, new_video
+from ui.line import Busy, Line
 from ui.play.live import LIVES
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
-LOOK_SECONDS = 0.02
-GIFS_AT_ONCE = asyncio.Semaphore(1)
-"""Each takes a core for a second or two, and some 300 MB."""
+FILES = Line(at_once=2, waiting=6)
+"""A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
+WAITED_FOR = "Many videos are being made right now. Please try again in a minute."
 LAST_SEED = FIRST_TRAINING_SEED - 1
 
 
@@ -112,10 +124,18 @@ async def gif(request: Request) -> Response:
     if not parts:
         return part
     about = header_of(broadcast.chunks[0].chunk).told["game"]
-    async with GIFS_AT_ONCE:
-        data = await run_in_threadpool(gif_of, Stretch(about, parts))
+    try:
+        data = await run_in_threadpool(make_gif, Stretch(about, parts))
+    except Busy:
+        return refusal(503, WAITED_FOR)
     name = f"{broadcast.ticket.agent}-seed-{broadcast.ticket.seed}-step-{parts[0].first}.gif"
     return Response(data, media_type="image/gif", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def make_gif(stretch: Stretch) -> bytes:
+    """When its turn has come. Raises Busy."""
+    with FILES.turn():
+        return gif_of(stretch)
 
 
 class Found(NamedTuple):
@@ -160,7 +180,7 @@ async def played(broadcast: Broadcast, n: int, request: Request) -> Part | Respo
     for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
         if (part := broadcast.part(n)) is not None:
             return part
-        if broadcast.over:
+        if broadcast.over and n >= len(broadcast.chunks):
             return Response(status_code=204)
         if broadcast.failed:
             return refusal(500, "This game broke off. Choose another seed.")
@@ -171,10 +191,16 @@ async def played(broadcast: Broadcast, n: int, request: Request) -> Part | Respo
 
 
 def recorded(ticket: Ticket) -> Recording:
-    """A game of the zoo as a video, recorded now or earlier. Raises CheckpointError or OSError where it can't play."""
-    agent, seed, snapshot, greedy, protocol, nudges = ticket
-    rules = {"greedy": greedy, "protocol": protocol, "nudges": nudges}
-    return filmed(ticket, agent, lambda: zoo.load(agent, snapshot), seed, **rules)
+    """A game of the zoo as a video, made now or earlier.
+
+    Raises Busy and Full where there is no room, CheckpointError, OSError and BrokenOff where it can't be.
+    """
+
+    def make() -> Recording:
+        with FILES.turn():
+            return mp4_of(BROADCASTS.get(ticket), new_video(f"{ticket.agent}-seed-{ticket.seed}"))
+
+    return SHELF.get(ticket, make)
 
 
 def video(request: Request) -> Response:
@@ -186,7 +212,9 @@ def video(request: Request) -> Response:
         return refusal(400, str(error))
     except HubError as error:
         return refusal(503, f"{ticket.agent} is not here yet: {error}")
-    except (CheckpointError, OSError):
+    except (Busy, Full):
+        return refusal(503, WAITED_FOR)
+    except (CheckpointError, OSError, BrokenOff):
         return refusal(500, "The game could not be recorded. Please try later.")
     name = f"{ticket.agent}-seed-{ticket.seed}.mp4"
     return FileResponse(path, media_type="video/mp4", filename=name)

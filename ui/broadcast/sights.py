@@ -1,6 +1,5 @@
 """What an agent saw in a chunk of a game: kept while the game is, so that any step can be asked what it looked at."""
 
-import threading
 import zlib
 from typing import NamedTuple
 
@@ -11,22 +10,28 @@ from a3c_core.agent import Agent
 from a3c_core.model import Memory
 from a3c_core.play import Moment, one_thread
 from a3c_core.saliency import saliency
+from ui.line import Line
 
-LOOKS_AT_ONCE = threading.Semaphore(1)
+LOOKS = Line(at_once=1, waiting=0)
 """A look is 145 runs of the network: about 25 ms of a core."""
 
 
 class Sight(NamedTuple):
-    """The observations of some steps in a row, about 500 bytes each, and what the agent remembered before the first."""
+    """The observations of some steps in a row, and what the agent remembered before the first.
+
+    Each observation is the one before without its oldest frame and with a new one, so that every frame is kept once.
+    """
 
     shape: tuple[int, ...]
     """[steps, frames, height, width]"""
-    observations: bytes
+    frames: bytes
     memory: Memory | None
 
-
-class Busy(RuntimeError):
-    """Another look is being taken."""
+    def unpacked(self) -> np.ndarray:
+        """uint8 [steps, frames, height, width] observations."""
+        steps, stacked, *picture = self.shape
+        frames = np.frombuffer(zlib.decompress(self.frames), np.uint8).reshape(-1, *picture)
+        return np.stack([frames[step : step + stacked] for step in range(steps)])
 
 
 def sight_of(part: list[Moment]) -> Sight | None:
@@ -34,25 +39,17 @@ def sight_of(part: list[Moment]) -> Sight | None:
     observations = np.stack([moment.obs for moment in part])
     if observations.ndim != 4:
         return None
-    return Sight(observations.shape, zlib.compress(observations.tobytes(), 1), part[0].memory)
+    frames = np.concatenate([observations[0], observations[1:, -1]])
+    return Sight(observations.shape, zlib.compress(frames.tobytes(), 1), part[0].memory)
 
 
 def look(agent: Agent, sight: Sight, index: int) -> list[list[int]]:
     """How much the choice in one of the steps depended on each part of the picture, from 0 to 255. Raises Busy."""
-    if not LOOKS_AT_ONCE.acquire(blocking=False):
-        raise Busy
-    try:
-        with one_thread():
-            return _look(agent, sight, index)
-    finally:
-        LOOKS_AT_ONCE.release()
-
-
-def _look(agent: Agent, sight: Sight, index: int) -> list[list[int]]:
-    observations = np.frombuffer(bytearray(zlib.decompress(sight.observations)), np.uint8).reshape(sight.shape)
-    memory = agent.model.initial_memory(1) if sight.memory is None else sight.memory
-    for before in observations[:index] if memory else ():
-        _, _, memory = agent.think(before[None], memory)
-    found = saliency(agent.model, torch.from_numpy(observations[index]), memory)
+    with LOOKS.turn(), one_thread():
+        observations = sight.unpacked()
+        memory = agent.model.initial_memory(1) if sight.memory is None else sight.memory
+        for before in observations[:index] if memory else ():
+            _, _, memory = agent.think(before[None], memory)
+        found = saliency(agent.model, torch.from_numpy(observations[index]), memory)
     most = max(float(found.max()), 1e-6)  # where nothing matters, rounding must not look like much
     return (found * (255.0 / most)).round().int().tolist()

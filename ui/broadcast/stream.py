@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache
-from itertools import islice
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,8 @@ IDLE_SECONDS = 60.0
 """A game that nobody has asked for so long is ended; who comes back has it played again."""
 END_SECONDS = 5.0
 """How long the end of the process waits for its games to end."""
+LOOK_SECONDS = 0.02
+"""How often one who waits for a chunk looks for it."""
 AT_ONCE = 16
 """Games under way."""
 LEFT_SECONDS = 5.0
@@ -68,7 +70,11 @@ class Part(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes that it takes."""
-        return len(self.chunk) + (len(self.sight.observations) if self.sight else 0)
+        return len(self.chunk) + (len(self.sight.frames) if self.sight else 0)
+
+
+class BrokenOff(RuntimeError):
+    """A game ended before its end: something broke, or nobody asked for it any more."""
 
 
 class Full(RuntimeError):
@@ -153,6 +159,17 @@ class Broadcast:
             self._wanted = max(self._wanted, number)
             self._changed.notify()
         return self.chunks[number] if number < len(self.chunks) else None
+
+    def parts(self) -> Iterator[Part]:
+        """All chunks from the first on, as soon as each has been played. Raises BrokenOff."""
+        for number in count():
+            while (part := self.part(number)) is None:
+                if self.over and number >= len(self.chunks):
+                    return
+                if not self.alive:
+                    raise BrokenOff
+                time.sleep(LOOK_SECONDS)
+            yield part
 
     def leave(self) -> None:
         """Ends the game where it is, as soon as its step is done."""
@@ -247,7 +264,7 @@ def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: 
         "actions": [np.round(moment.action, 3).tolist() for moment in part],
         "policies": [np.round(moment.policy, 3).tolist() for moment in part],
         "values": [round(moment.value, 3) for moment in part],
-        "rewards": [round(moment.reward, 3) for moment in part],
+        "rewards": [round(moment.reward, 6) for moment in part],
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
@@ -294,11 +311,11 @@ class Broadcasts:
 
     def under_way(self) -> int:
         """Games that have yet to end and that somebody watches."""
-        return sum(game.alive for game in self._games.values())
+        return sum(game.alive for game in list(self._games.values()))
 
     def _make_room(self) -> None:
         """Ends the game that was left longest ago where no other could begin. Raises Full where none was left."""
-        under_way = [game for game in self._games.values() if game.alive]
+        under_way = [game for game in list(self._games.values()) if game.alive]
         if len(under_way) >= AT_ONCE:
             left = max(under_way, key=lambda game: game.unasked)
             if left.unasked < LEFT_SECONDS:
@@ -308,13 +325,13 @@ class Broadcasts:
     def end(self) -> None:
         """Ends all games, before the process does: an emulator's threads must not outlive it."""
         until = time.monotonic() + END_SECONDS
-        for game in self._games.values():
+        for game in list(self._games.values()):
             game.leave()
-        for game in self._games.values():
+        for game in list(self._games.values()):
             game.join(max(0.0, until - time.monotonic()))
 
     def _throw_away(self) -> None:
-        size = sum(game.size for game in self._games.values())
+        size = sum(game.size for game in list(self._games.values()))
         for ticket in [ticket for ticket, game in self._games.items() if not game.alive]:
             if size <= KEPT_BYTES:
                 return

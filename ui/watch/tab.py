@@ -10,11 +10,12 @@ import gradio as gr
 import zoo
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
-from ui.broadcast.routes import LAST_SEED, Refused, recorded, ticket_of
+from ui.broadcast.routes import LAST_SEED, WAITED_FOR, Refused, recorded, ticket_of
 from ui.broadcast.routes import number as whole_of
-from ui.broadcast.stream import BROADCASTS, MOST_STEPS
+from ui.broadcast.stream import BROADCASTS, MOST_STEPS, BrokenOff, Full
 from ui.figures import number
 from ui.games import game_of
+from ui.line import Busy
 from ui.screen import PLAIN, into_view, screen
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
@@ -157,7 +158,9 @@ def watch(agent: str, seed: int) -> dict[str, Any]:
         raise refusal(escape(str(error))) from None
     except HubError as error:
         raise refusal(escape(f"{ticket.agent} is not here yet: {error}")) from None
-    except (CheckpointError, OSError):
+    except (Busy, Full):
+        raise refusal(WAITED_FOR) from None
+    except (CheckpointError, OSError, BrokenOff):
         raise gr.Error(f"{ticket.agent} cannot play: its files are damaged.") from None
     query = urlencode({"agent": ticket.agent, "seed": ticket.seed})
     return {"return": recording.total, "steps": len(recording.returns), "video": f"/arcade/video?{query}"}

@@ -1,0 +1,104 @@
+"""Streamed games as files, made of their chunks: nothing is played for them again."""
+
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from a3c_core.play import Film
+from a3c_core.video import write_mp4
+from ui.broadcast.stream import SECONDS_PER_CHUNK, Broadcast, Part, header_of
+from ui.episodes import Recording
+
+GIF_SECONDS = 20
+GIF_CHUNKS = round(GIF_SECONDS / SECONDS_PER_CHUNK)
+GIF_PICTURES_PER_SECOND = 15
+
+
+def mp4_of(broadcast: Broadcast, path: Path) -> Recording:
+    """A whole game as a video, written while it is played or, where it has been, at once. Raises BrokenOff, OSError."""
+    first = next(broadcast.parts())
+    about = header_of(first.chunk).told["game"]
+    film = Film(_pictures(broadcast.parts(), about), about["rate"], tuple(about["pixel"]))
+    write_mp4(film, path, title=_title(about), comment=_conditions(about), small=True)
+    told = [header_of(part.chunk).told for part in broadcast.parts()]
+    rewards, values = (np.concatenate([header[key] for header in told]) for key in ("rewards", "values"))
+    return Recording(path, about["env"], about["seed"], rewards.cumsum(), values)
+
+
+def _pictures(parts: Iterable[Part], about: dict[str, Any]) -> Iterator[np.ndarray]:
+    """The pictures of some chunks, each uint8 [height, width, 3]."""
+    for part in parts:
+        colours, numbers = _unpacked(part, about)
+        yield from np.frombuffer(colours, np.uint8).reshape(-1, 3)[numbers]
+
+
+class Stretch(NamedTuple):
+    """Chunks in a row, and what the first chunk of their game tells of it."""
+
+    about: dict[str, Any]
+    parts: Sequence[Part]
+
+
+def gif_of(stretch: Stretch) -> bytes:
+    """The stretch, in the game's own colours and its true proportions, at its true speed."""
+    about = stretch.about
+    every, (rows, columns) = round(about["rate"] / GIF_PICTURES_PER_SECOND), about["pixel"]
+    unpacked = [_unpacked(part, about) for part in stretch.parts]
+    colours = unpacked[-1].colours  # numbers are only ever added to a palette: the latest knows them all
+    numbers = np.concatenate([chunk.numbers for chunk in unpacked])[::every]
+    pictures = (_picture(picture.repeat(rows, 0).repeat(columns, 1), colours) for picture in numbers)
+    file = io.BytesIO()
+    next(pictures).save(
+        file,
+        "GIF",
+        save_all=True,
+        append_images=pictures,
+        duration=_durations(len(numbers), every / about["rate"]),
+        loop=0,
+        optimize=False,
+        comment=f"{_title(about)}, from step {stretch.parts[0].first}".encode(),
+    )
+    return file.getvalue()
+
+
+def _picture(numbers: np.ndarray, colours: bytes) -> Image.Image:
+    picture = Image.fromarray(numbers)
+    picture.putpalette(colours)
+    return picture
+
+
+class Unpacked(NamedTuple):
+    """The pictures of a chunk."""
+
+    colours: bytes
+    """256 times red, green, blue."""
+    numbers: np.ndarray
+    """uint8 [pictures, height, width] of a colour."""
+
+
+def _unpacked(part: Part, about: dict[str, Any]) -> Unpacked:
+    data = zlib.decompress(part.chunk[4 + header_of(part.chunk).length :])
+    folded = np.frombuffer(data, np.uint8, offset=768).reshape(-1, about["height"], about["width"])
+    return Unpacked(data[:768], np.bitwise_xor.accumulate(folded))
+
+
+def _durations(count: int, seconds: float) -> list[int]:
+    """Milliseconds of each picture: GIF counts hundredths of a second, so that some are longer than others."""
+    ends = [round(100 * seconds * i) for i in range(count + 1)]
+    return [10 * (end - start) for start, end in pairwise(ends)]
+
+
+def _title(about: dict[str, Any]) -> str:
+    return f"A3C Arcade: {about['agent']}, seed {about['seed']}"
+
+
+def _conditions(about: dict[str, Any]) -> str:
+    actions = "greedy" if about["greedy"] else "sampled"
+    nudges = f", nudges {about['nudges']}" if about["nudges"] else ""
+    return f"{about['env']}, {about['protocol']} protocol, {actions} actions, {about['snapshot']} % trained{nudges}"
