@@ -15,6 +15,9 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")  # visitors see what anybody sees, not what the host may
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # games are drawn into arrays here, never in a window
 
+SWITCH_SECONDS = 0.0005
+"""How long a thread that plays may keep others waiting: those who answer visitors take many short turns."""
+
 
 def main() -> None:
     """Serves the app; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where."""
@@ -24,6 +27,7 @@ def main() -> None:
         spaces.GPU(lambda: None)
     import ui
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a polite kill tidies up, as Ctrl-C does
     page = ui.build()
     page.launch(**ui.LAUNCH, prevent_thread_lock=True)

@@ -5,7 +5,10 @@ maximum of two consecutive ones of the emulator, grey, scaled down; an action ho
 (Mnih et al. 2015, methods: "Preprocessing"). Up to 30 no-ops begin a game, and FIRE where a game needs it.
 """
 
-from typing import Any
+import atexit
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -62,6 +65,70 @@ class AtariGames(AtariVectorEnv):
         return obs, reward, terminated, truncated, info
 
 
+class Kind(NamedTuple):
+    """What emulators of a single game are alike in."""
+
+    env: str
+    sticky: float
+    full_action_space: bool
+    pictures_every: int | None = None
+    """Frames from one coloured picture to the next; None where observations are shown."""
+
+    def make(self) -> AtariGames:
+        """A new one."""
+        picture = {"grayscale": False, "img_height": 210, "img_width": 160, "stack_num": 1}
+        return AtariGames(
+            self.env,
+            1,
+            sticky=self.sticky,
+            full_action_space=self.full_action_space,
+            threads=1,
+            **(picture | {"frameskip": self.pictures_every} if self.pictures_every else {}),
+        )
+
+
+class Spares:
+    """Emulators that nobody uses any more, for whoever needs another of the same kind.
+
+    Making one takes a fifth of a second, in which no other thread of Python runs; beginning another game on it does
+    not, and a game is a matter of its seed alone.
+    """
+
+    def __init__(self, of_a_kind: int) -> None:
+        self._of_a_kind = of_a_kind
+        self._spare: dict[Kind, list[AtariGames]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, kind: Kind) -> AtariGames:
+        """One that is spare, or a new one."""
+        with self._lock:
+            spare = self._spare.get(kind)
+            if spare:
+                return spare.pop()
+        return kind.make()
+
+    def leave(self, kind: Kind, games: AtariGames) -> None:
+        """Keeps one for others; with so many of a kind it is closed."""
+        with self._lock:
+            spare = self._spare.setdefault(kind, [])
+            if len(spare) < self._of_a_kind:
+                spare.append(games)
+                return
+        games.close()
+
+    def close(self) -> None:
+        """Closes all, before the process ends: their threads must not outlive it."""
+        with self._lock:
+            while self._spare:
+                _, spare = self._spare.popitem()
+                for games in spare:
+                    games.close()
+
+
+SPARES = Spares(of_a_kind=8)
+atexit.register(SPARES.close)
+
+
 class AtariGame(gym.Env):
     """One game of AtariGames. Its pictures come from a second emulator that plays the same game in step.
 
@@ -76,9 +143,10 @@ class AtariGame(gym.Env):
     }
 
     def __init__(self, env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> None:
-        game = {"sticky": sticky, "full_action_space": full_action_space, "threads": 1}
         self.render_mode = render_mode
-        self._games = AtariGames(env, 1, **game)
+        self._used: list[tuple[Kind, AtariGames]] = []
+        kind = Kind(env, sticky, full_action_space)
+        self._games = self._take(kind)
         self.observation_space, self.action_space = (
             self._games.single_observation_space,
             self._games.single_action_space,
@@ -87,16 +155,22 @@ class AtariGame(gym.Env):
         if render_mode is not None:
             self._frames = 2 if render_mode == "rgb_array_list" else FRAMES_PER_STEP
             self.metadata = self.metadata | {"render_fps": FRAMES_PER_SECOND // self._frames}
-            picture = {"grayscale": False, "img_height": 210, "img_width": 160, "stack_num": 1}
-            self._screen = AtariGames(env, 1, **game, **picture, frameskip=self._frames)
+            self._screen = self._take(kind._replace(pictures_every=self._frames))
         self._pictures: list[np.ndarray] = []
+
+    def _take(self, kind: Kind) -> AtariGames:
+        games = SPARES.take(kind)
+        self._used.append((kind, games))
+        return games
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
         seed = int(self.np_random.integers(2**31)) if seed is None else seed
-        obs, info = self._games.reset(seed=seed)
-        if self._screen:
-            self._pictures = [self._screen.reset(seed=seed)[0][0, 0]]
+        with ThreadPoolExecutor(1) as other:  # each takes a fifth of a second
+            screen = other.submit(self._screen.reset, seed=seed) if self._screen else None
+            obs, info = self._games.reset(seed=seed)
+        if screen:
+            self._pictures = [screen.result()[0][0, 0]]
         return obs[0], {key: value[0] for key, value in info.items()}
 
     def step(self, action: np.ndarray | int) -> tuple[np.ndarray, float, bool, bool, dict]:
@@ -125,9 +199,8 @@ class AtariGame(gym.Env):
         return self._pictures[-1] if self._screen else None
 
     def close(self) -> None:
-        self._games.close()
-        if self._screen:
-            self._screen.close()
+        while self._used:
+            SPARES.leave(*self._used.pop())
 
 
 def make_game(env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> gym.Env:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import tyro
 
-from benchmarks.results import machine, save
+from benchmarks.results import PACKAGES, machine, save
 
 GOAL = 475.0
 
@@ -82,7 +82,7 @@ def main(seeds: int = 5, steps: int | None = None, keep: bool = True) -> None:
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             trials.append(Trial(**json.loads(done.stdout.splitlines()[-1])))
             print(kind, seed, *(f"{series[-1]:g}" for series in trials[-1][4:]), flush=True)
-    result = {"machine": machine(), "goal": GOAL, "trials": [trial._asdict() for trial in trials]}
+    result = {"machine": machine(*PACKAGES), "goal": GOAL, "trials": [trial._asdict() for trial in trials]}
     if keep:
         save("asynchrony", result)
     else:

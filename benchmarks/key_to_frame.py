@@ -12,12 +12,12 @@ import random
 import tempfile
 from itertools import pairwise
 from pathlib import Path
-from statistics import median, quantiles
 from typing import NamedTuple
 
 import tyro
 from playwright.sync_api import Page
 
+from benchmarks.results import PACKAGES, machine, save
 from tests.browsing import PATIENCE, chromium, visit
 from tests.serving import serve
 from ui.broadcast.stream import ACTIONS
@@ -68,13 +68,8 @@ def measure(page: Page, presses: int) -> Delays:
     return Delays(page.evaluate("window.delays"), steps)
 
 
-def summary(values: list[float]) -> str:
-    """Median, 90th percentile and worst."""
-    return f"median {median(values):.0f} ms, p90 {quantiles(values, n=10)[-1]:.0f} ms, most {max(values):.0f} ms"
-
-
 def main(presses: int = 40) -> None:
-    """Starts the app and a browser, plays, and prints the delays.
+    """Start the app and a browser, play, and write results/key_to_frame.json.
 
     Args:
         presses: how many keys count.
@@ -86,8 +81,7 @@ def main(presses: int = 40) -> None:
         visit(browser, app, "?play=pong&seed=7") as page,
     ):
         delays = measure(page, presses)
-    print(f"key to picture, {presses} presses: {summary(delays.presses)}")
-    print(f"picture to picture, {len(delays.steps)} steps: {summary(delays.steps)}")
+    save("key_to_frame", {"machine": machine(*PACKAGES), **delays._asdict()})
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     python -m benchmarks.load
 
 A visitor does what the player does: asks for one chunk after the other until it has some seconds ahead, and shows them
-at the game's own speed, over and over. It stalls where it has nothing to show. The visitors come within five seconds
-and share ten games; their own work is done by the machine that serves them. A click asks for a game's video through the
-API; it counts as answered or as refused, with a sentence, or as lost.
+at the game's own speed, over and over, once there are enough to begin with. It stalls where it then has too few. The
+visitors come within five seconds and share ten games; their own work is done by the machine that serves them. A click
+asks for a game's video through the API; it counts as answered or as refused, with a sentence, or as lost.
 """
 
 import asyncio
@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 import httpx
 import tyro
 
-from benchmarks.results import machine, save
+from benchmarks.results import PACKAGES, machine, save
 from tests.processes import memory
 from tests.serving import serve
 
 AHEAD_SECONDS = 12.0
-"""As in ui/watch/player.js."""
+START_SECONDS = 1.5
+"""Both as in ui/watch/player.js."""
 ARRIVAL_SECONDS = 5.0
 LOOK_SECONDS = 0.05
 GAMES = [{"agent": agent, "seed": seed} for agent, seed in product(("pong", "breakout"), range(1, 6))]
@@ -48,12 +49,12 @@ class Visit(NamedTuple):
 async def watch(client: httpx.AsyncClient, game: dict[str, Any], delay: float, seconds: float) -> Visit:
     """Watches one game for so long."""
     await asyncio.sleep(delay)
-    latencies, ahead, stalled, shown, n, rate, first = [], 0.0, 0.0, 0.0, 0, 30, 0.0
+    latencies, ahead, stalled, shown, n, rate, first, rolling = [], 0.0, 0.0, 0.0, 0, 30, 0.0, False
     came = looked = time.monotonic()
     while looked - came < seconds:
         if ahead < AHEAD_SECONDS:
             asked = time.monotonic()
-            answer = await client.get("arcade/chunk", params={**game, "n": n})
+            answer = await client.get("arcade/chunk", params={**game, "n": n, "ahead": int(ahead)})
             latencies.append(time.monotonic() - asked)
             if answer.status_code == 200:
                 header = json.loads(answer.content[4 : 4 + int.from_bytes(answer.content[:4], "little")])
@@ -67,10 +68,13 @@ async def watch(client: httpx.AsyncClient, game: dict[str, Any], delay: float, s
             await asyncio.sleep(LOOK_SECONDS)
         passed = time.monotonic() - looked
         looked += passed
-        if shown or ahead:  # before the first picture it waits, but does not stall
-            stalled += max(0.0, passed - ahead)
+        if rolling:
             shown += min(passed, ahead)
+            stalled += max(0.0, passed - ahead)
             ahead = max(0.0, ahead - passed)
+        elif shown:  # before it has begun it waits, but does not stall
+            stalled += passed
+        rolling = ahead > 0 if rolling else ahead >= START_SECONDS
     return Visit(first, latencies, stalled, shown)
 
 
@@ -118,21 +122,18 @@ def main(visitors: int = 40, seconds: float = 60.0, count: int = 200) -> None:
         outcomes = asyncio.run(clicks(app.url, count))
         after = memory(app.pid)
     latencies = sorted(latency for visit in visits for latency in visit.latencies)
+    first = [visit.first_chunk for visit in visits]
     result = {
-        "machine": machine(),
+        "machine": machine(*PACKAGES),
         "visitors": visitors,
         "seconds": seconds,
-        "stalled visitors": sum(visit.stalled > LOOK_SECONDS for visit in visits),
-        "longest stall s": max(visit.stalled for visit in visits),
-        "first picture, median s": statistics.median(visit.first_chunk for visit in visits),
-        "first picture, slowest s": max(visit.first_chunk for visit in visits),
-        "request, median s": statistics.median(latencies),
-        "request, 95 % s": latencies[round(0.95 * (len(latencies) - 1))],
+        "stalled": sum(visit.stalled > LOOK_SECONDS for visit in visits),
+        "longest_stall": max(visit.stalled for visit in visits),
+        "first_picture": {"median": statistics.median(first), "slowest": max(first)},
+        "request": {"median": statistics.median(latencies), "p95": latencies[round(0.95 * (len(latencies) - 1))]},
         "clicks": dict(outcomes),
-        "memory MB, before, after watching, after the clicks": [before, watched, after],
+        "memory_mb": [before, watched, after],
     }
-    for name, value in result.items():
-        print(f"{name}: {value}")
     save("load", result)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import tyro
 
 from a3c_core.recipe import Recipe
-from benchmarks.results import machine, save
+from benchmarks.results import PACKAGES, machine, save
 
 WARM_UP = 5.0
 """Seconds of full speed before the count begins."""
@@ -132,7 +132,7 @@ def main(rounds: int = 3, seconds: float = 20.0) -> None:
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             trials.append(Trial(name, number, *json.loads(done.stdout.splitlines()[-1])))
             print(f"{name}: {trials[-1].steps / trials[-1].seconds:,.0f} steps/s", flush=True)
-    save("speed", {"machine": machine(), "trials": [trial._asdict() for trial in trials]})
+    save("speed", {"machine": machine(*PACKAGES, "stable-baselines3"), "trials": [trial._asdict() for trial in trials]})
 
 
 if __name__ == "__main__":

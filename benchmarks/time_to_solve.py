@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import tyro
 
-from benchmarks.results import machine, save
+from benchmarks.results import PACKAGES, machine, save
 
 GOALS = {"cartpole": 475.0, "pendulum": -200.0}
 
@@ -176,7 +176,8 @@ def main(cartpole_seeds: int = 10, pendulum_seeds: int = 5) -> None:
                 made = [Trial(**record) for record in json.loads(done.stdout.splitlines()[-1])]
                 print(*made, sep="\n", flush=True)
                 trials += made
-    save("time_to_solve", {"machine": machine(), "trials": [trial._asdict() for trial in trials]})
+    about = machine(*PACKAGES, "stable-baselines3")
+    save("time_to_solve", {"machine": about, "trials": [trial._asdict() for trial in trials]})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,14 @@
 """A streamed game is the game: the same steps, the same pictures, whoever watches and however often it begins anew."""
 
+import asyncio
 import json
+import math
+import os
+import threading
+import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +18,8 @@ import ui.broadcast.stream
 from a3c_core.play import film, play
 from tests import toy
 from tests.processes import wait_until
-from ui.broadcast.stream import Broadcast, Broadcasts, Full, Palette, Ticket, chunks, palette_of
+from ui.broadcast.stage import Stage
+from ui.broadcast.stream import STAGE, Broadcast, Broadcasts, Full, Palette, Ticket, chunks, palette_of
 
 AGENT = toy.balancer()
 TICKET = Ticket("balancer", seed=3)
@@ -160,3 +168,46 @@ def test_a_colour_too_many_becomes_the_nearest():
 
 def test_games_of_an_environment_share_their_palette():
     assert palette_of("CartPole-v1") is palette_of("CartPole-v1") is not palette_of("Pendulum-v1")
+
+
+def test_who_would_wait_goes_first_and_who_has_left_goes_last():
+    stage, order, waiting = Stage(places=1), [], []
+
+    def play(name: str, patience: float) -> None:
+        with stage.turn(lambda: patience):
+            order.append(name)
+
+    with stage.turn(lambda: 0.0):
+        for name, patience in (("left", math.inf), ("far ahead", 9.0), ("starting", 3.0), ("dry", 0.5)):
+            waiting.append(threading.Thread(target=play, args=(name, patience)))
+            waiting[-1].start()
+        assert wait_until(lambda: len(stage.waiting) == 4, 10)
+    for thread in waiting:
+        thread.join()
+    assert order == ["dry", "starting", "far ahead", "left"]
+
+
+def test_a_game_is_as_urgent_as_its_most_urgent_viewer(broadcasts, monkeypatch):
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 0.5)
+    broadcast = broadcasts.get(TICKET)
+    assert played(broadcast, 2)
+    assert broadcast.patience == math.inf
+    with STAGE.turn(lambda: -math.inf), ExitStack() as others:
+        for _ in range((os.cpu_count() or 1) - 1):
+            others.enter_context(STAGE.turn(lambda: -math.inf))
+        broadcast.part(5, ahead=12.0)
+        broadcast.part(6, ahead=2.0)
+        assert 1.0 < broadcast.patience < 2.0
+    assert played(broadcast, 7)
+    assert broadcast.patience == math.inf
+
+
+def test_waiting_for_a_chunk_ends_with_it_or_with_the_game(broadcasts):
+    broadcast = broadcasts.get(TICKET)
+    with ThreadPoolExecutor(1) as thread:  # this one may have a loop of its own
+        thread.submit(asyncio.run, broadcast.heard(0, 30.0)).result()
+        assert broadcast.part(0)
+        began = time.monotonic()
+        threading.Timer(0.2, broadcast.leave).start()
+        thread.submit(asyncio.run, broadcast.heard(10**6, 30.0)).result()
+    assert time.monotonic() - began < 20

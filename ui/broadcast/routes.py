@@ -1,6 +1,6 @@
 """What the player asks for besides the page: chunks of games, their videos, and whether all is well."""
 
-import asyncio
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple, get_args
@@ -20,7 +20,6 @@ from ui.broadcast.nudges import nudges_of
 from ui.broadcast.sights import look
 from ui.broadcast.stream import (
     BROADCASTS,
-    LOOK_SECONDS,
     MOST_CHUNKS,
     MOST_STEPS,
     Broadcast,
@@ -40,6 +39,9 @@ PATIENCE_SECONDS = 5.0
 FILES = Line(at_once=2, waiting=6)
 """A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
 WAITED_FOR = "Many videos are being made right now. Please try again in a minute."
+PRESENCE_SECONDS = 1.0
+"""How often it is looked whether who waits for a chunk is still there."""
+MOST_AHEAD = 1000
 LAST_SEED = FIRST_TRAINING_SEED - 1
 
 
@@ -78,7 +80,10 @@ def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
 
 
 async def chunk(request: Request) -> Response:
-    """GET /arcade/chunk?agent=pong&seed=7&n=3: a half second of a game; 204 past its end, 202 if not played yet."""
+    """GET /arcade/chunk?agent=pong&seed=7&n=3: a half second of a game; 204 past its end, 202 if not played yet.
+
+    Who waits longest goes last: `ahead` are the seconds until the player has nothing more to show.
+    """
     found = await asked_part(request)
     if isinstance(found, Response):
         return found
@@ -149,12 +154,13 @@ async def asked_part(request: Request) -> Found | Response:
     """The chunk n of the game that a query names, or what to answer instead: a refusal, 204 or 202."""
     try:
         n = number(request.query_params, "n", 0, MOST_CHUNKS)
+        ahead = number(request.query_params, "ahead", 0, MOST_AHEAD)
     except Refused as error:
         return refusal(400, str(error))
     broadcast = await opened(request)
     if isinstance(broadcast, Response):
         return broadcast
-    part = await played(broadcast, n, request)
+    part = await played(broadcast, n, request, ahead)
     if isinstance(part, Part):
         return Found(broadcast.agent, part)
     return part or Response(status_code=202)
@@ -164,7 +170,7 @@ async def opened(request: Request) -> Broadcast | Response:
     """The game that a query names, under way or over, or a refusal."""
     try:
         ticket = ticket_of(request.query_params)
-        return await run_in_threadpool(BROADCASTS.get, ticket)
+        return BROADCASTS.found(ticket) or await run_in_threadpool(BROADCASTS.get, ticket)
     except Refused as error:
         return refusal(400, str(error))
     except Full:
@@ -175,18 +181,19 @@ async def opened(request: Request) -> Broadcast | Response:
         return refusal(500, f"{ticket.agent} cannot play: its files are damaged.")
 
 
-async def played(broadcast: Broadcast, n: int, request: Request) -> Part | Response | None:
+async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 0.0) -> Part | Response | None:
     """A chunk of a game; 204 past its end, a refusal where it broke off, None where it takes too long."""
-    for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
-        if (part := broadcast.part(n)) is not None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        if (part := broadcast.part(n, ahead)) is not None:
             return part
         if broadcast.over and n >= len(broadcast.chunks):
             return Response(status_code=204)
         if broadcast.failed:
             return refusal(500, "This game broke off. Choose another seed.")
-        if await request.is_disconnected():
+        if not broadcast.alive or await request.is_disconnected():
             break
-        await asyncio.sleep(LOOK_SECONDS)
+        await broadcast.heard(n, PRESENCE_SECONDS)
     return None
 
 

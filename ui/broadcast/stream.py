@@ -5,14 +5,17 @@ A chunk is half a second of play: four bytes with the header's length, the heade
 pixel is a number in a palette; all pictures but a chunk's first are XORed with the one before.
 """
 
+import asyncio
 import atexit
 import json
+import math
+import os
 import threading
 import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from itertools import count, islice
 from typing import Any, NamedTuple
@@ -21,11 +24,13 @@ import numpy as np
 
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.envs import Protocol
+from a3c_core.envs import Protocol, make_env
 from a3c_core.nudge import Nudge, kinds_of
 from a3c_core.play import Moment, moments
+from a3c_core.recipe import Recipe
 from ui.broadcast.nudges import written
 from ui.broadcast.sights import Sight, sight_of
+from ui.broadcast.stage import Stage
 
 SECONDS_PER_CHUNK = 0.5
 AHEAD_SECONDS = 30.0
@@ -42,6 +47,9 @@ LEFT_SECONDS = 5.0
 """A game that nobody has asked for so long makes room for another where there is none."""
 KEPT_BYTES = 64 * 2**20
 """Chunks of finished games, and of those under way, that are kept."""
+STAGE = Stage(places=os.cpu_count() or 1)
+START_SECONDS = 3.0
+"""A viewer who would have nothing more to see within so long goes before games that have yet to begin."""
 MOST_STEPS = 27_000
 """Steps of a game that are shown: half an hour of Atari."""
 MOST_CHUNKS = MOST_STEPS
@@ -64,6 +72,8 @@ class Part(NamedTuple):
 
     first: int
     """The first of the steps."""
+    rewards: float
+    """What they earned together."""
     chunk: bytes
     sight: Sight | None
 
@@ -75,6 +85,13 @@ class Part(NamedTuple):
 
 class BrokenOff(RuntimeError):
     """A game ended before its end: something broke, or nobody asked for it any more."""
+
+
+class Listener(NamedTuple):
+    """Somebody who waits for a chunk."""
+
+    number: int
+    wake: Callable[[], object]
 
 
 class Full(RuntimeError):
@@ -121,6 +138,27 @@ def palette_of(env: str) -> Palette:
     return Palette()
 
 
+class Screen(NamedTuple):
+    """How games are shown."""
+
+    rate: int
+    """Pictures per second."""
+    pixel: tuple[int, int]
+    """Rows and columns that one fills."""
+
+
+@cache
+def screen_of(recipe: Recipe) -> Screen:
+    """What a recipe's games are shown on."""
+    with closing(make_env(recipe, "rgb_array_list")) as env:
+        return Screen(env.metadata["render_fps"], env.metadata.get("pixel", (1, 1)))
+
+
+def get_ready(recipe: Recipe, protocol: Protocol = "classic") -> None:
+    """Sees to it that the next game of a recipe can begin at once."""
+    make_env(recipe, "rgb_array_list", protocol).close()  # what it consists of is kept
+
+
 class Broadcast:
     """One game, as chunks that appear while it is played."""
 
@@ -133,6 +171,10 @@ class Broadcast:
         self.total = 0.0
         """The return so far."""
         self._wanted, self._asked, self._ended = 0, time.monotonic(), False
+        self._prepared = False
+        self._listeners: dict[int, Listener] = {}
+        self._due: dict[int, float] = {}
+        """When the first of those who wait for a chunk has nothing more to see."""
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -152,13 +194,39 @@ class Broadcast:
         """Seconds since somebody last asked for it."""
         return time.monotonic() - self._asked
 
-    def part(self, number: int) -> Part | None:
-        """A chunk, or None where it has not been played yet; either way the game goes on to some way past it."""
+    def part(self, number: int, ahead: float = 0.0) -> Part | None:
+        """A chunk, or None where it has not been played yet; either way the game goes on to some way past it.
+
+        Who asks will have nothing more to see in `ahead` seconds.
+        """
         with self._changed:
             self._asked = time.monotonic()
             self._wanted = max(self._wanted, number)
+            if number >= len(self.chunks):
+                due = self._asked + (ahead if number else START_SECONDS)
+                self._due[number] = min(due, self._due.get(number, math.inf))
             self._changed.notify()
         return self.chunks[number] if number < len(self.chunks) else None
+
+    async def heard(self, number: int, seconds: float) -> None:
+        """Waits until that chunk is there, or none will come any more, for so long at most."""
+        loop, there = asyncio.get_running_loop(), asyncio.Event()
+        listener = Listener(number, lambda: loop.call_soon_threadsafe(there.set))
+        self._listeners[id(listener)] = listener
+        try:
+            if number >= len(self.chunks) and self.alive:
+                await asyncio.wait_for(there.wait(), seconds)
+        except TimeoutError:
+            pass
+        finally:
+            self._listeners.pop(id(listener), None)
+
+    def _tell(self) -> None:
+        """Wakes those who wait for a chunk that is there, or all where none will come any more."""
+        for listener in list(self._listeners.values()):
+            if listener.number < len(self.chunks) or self.over or self.failed or self._ended:
+                with suppress(RuntimeError):  # its loop has ended
+                    listener.wake()
 
     def parts(self) -> Iterator[Part]:
         """All chunks from the first on, as soon as each has been played. Raises BrokenOff."""
@@ -181,24 +249,43 @@ class Broadcast:
         """Waits until nothing is played any more, for so long at most."""
         self._thread.join(seconds)
 
+    @property
+    def patience(self) -> float:
+        """Seconds until a viewer has nothing more to see; longer than any where nobody waits."""
+        if self.unasked > LEFT_SECONDS:
+            return math.inf
+        return min(list(self._due.values()), default=math.inf) - time.monotonic()
+
     def _run(self) -> None:
         try:
             with closing(chunks(self.ticket, self.agent)) as game:
-                for part in game:
-                    self.total += sum(header_of(part.chunk).told["rewards"])
-                    self.chunks.append(part)
+                while True:
+                    with STAGE.turn(lambda: self.patience):
+                        part = next(game, None)
+                    if part is None:
+                        break
+                    self.total += part.rewards
+                    with self._changed:
+                        self._due.pop(len(self.chunks), None)
+                        self.chunks.append(part)
+                    self._tell()
                     if not self._watched():
                         return
             self.over = True
         except Exception:
             self.failed = True
             raise
+        finally:
+            self._tell()
 
     def _watched(self) -> bool:
         """Waits until somebody wants more, and returns whether somebody did in time."""
         ahead = round(AHEAD_SECONDS / SECONDS_PER_CHUNK)
         with self._changed:
             while len(self.chunks) > self._wanted + ahead and not self._ended:
+                if not self._prepared:  # there is time for it
+                    get_ready(self.agent.recipe, self.ticket.protocol)
+                    self._prepared = True
                 if self.unasked > IDLE_SECONDS:
                     return False
                 self._changed.wait(IDLE_SECONDS)
@@ -207,9 +294,7 @@ class Broadcast:
 
 def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
     """Plays a game and cuts it into chunks."""
-    palette, env = palette_of(agent.recipe.env), agent.make_env("rgb_array_list", ticket.protocol)
-    rate, pixel = env.metadata["render_fps"], env.metadata.get("pixel", (1, 1))
-    env.close()
+    palette, (rate, pixel) = palette_of(agent.recipe.env), screen_of(agent.recipe)
     part: list[Moment] = []
     first, pictures = 0, 0
     rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "nudges": ticket.nudges}
@@ -220,7 +305,8 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
             over = moment.over or step == MOST_STEPS
             if over or pictures >= rate * SECONDS_PER_CHUNK:
                 about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
-                yield Part(first, packed(part, first, over, palette, about), sight_of(part))
+                rewards = sum(moment.reward for moment in part)
+                yield Part(first, rewards, packed(part, first, over, palette, about), sight_of(part))
                 part, first, pictures = [], step, 0
 
 
@@ -293,10 +379,10 @@ class Broadcasts:
 
     def get(self, ticket: Ticket) -> Broadcast:
         """The game of a ticket, which begins now unless it is there. Raises Full, and what loading the agent raises."""
-        if self._found(ticket) is None:
+        if self.found(ticket) is None:
             agent = self._load(ticket)  # may take a while, and nobody else waits for it
             with self._lock:
-                if self._found(ticket) is None:
+                if self.found(ticket) is None:
                     self._make_room()
                     self._games[ticket] = Broadcast(ticket, agent)
                     self._throw_away()
@@ -304,7 +390,7 @@ class Broadcasts:
             self._games.move_to_end(ticket)
             return self._games[ticket]
 
-    def _found(self, ticket: Ticket) -> Broadcast | None:
+    def found(self, ticket: Ticket) -> Broadcast | None:
         """The game of a ticket, unless nobody watched it and it has to begin anew."""
         found = self._games.get(ticket)
         return found if found and (found.over or found.alive) else None

@@ -3,6 +3,7 @@
 const root = element.querySelector(".player");
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const AHEAD = 12; // seconds that are fetched ahead
+const START = 1.5; // seconds that are there before the game moves, so that it need not stop again
 const DECODED = 6; // chunks that are kept as pictures
 const SPEEDS = [0.5, 1, 2, 4];
 
@@ -62,7 +63,7 @@ let game = fresh({});
 
 function fresh(ticket) {
   return {
-    ticket, chunks: [], about: null, over: false, fetching: false, failed: false, playing: false,
+    ticket, chunks: [], about: null, over: false, fetching: false, failed: false, playing: false, rolling: false,
     position: 0, drawn: -1, pictures: 0, want: null, decoded: new Map(), starts: [],
     steps: { ends: [], values: [], returns: [], rewards: [], policies: [], actions: [] },
   };
@@ -85,11 +86,12 @@ function open(ticket) {
 async function fetchMore() {
   const mine = game;
   if (mine.fetching || mine.over || mine.failed || document.hidden) return;
-  const ahead = mine.pictures - mine.position;
+  const ahead = Math.max(0, mine.pictures - mine.position);
   if (mine.about && mine.want === null && ahead > AHEAD * mine.about.rate * Math.max(1, pace)) return;
   mine.fetching = true;
   try {
-    const answer = await fetch(`${base}/arcade/chunk?${query(mine.ticket, { n: mine.chunks.length })}`);
+    const left = mine.about ? Math.floor(ahead / mine.about.rate / pace) : 0;
+    const answer = await fetch(`${base}/arcade/chunk?${query(mine.ticket, { n: mine.chunks.length, ahead: left })}`);
     if (mine !== game) return;
     if (answer.status === 200) take(mine, await answer.arrayBuffer());
     else if (answer.status === 204) mine.over = true;
@@ -354,8 +356,10 @@ function tick(now) {
   const passed = Math.min(0.25, (now - latest) / 1000);
   latest = now;
   if (game.about && game.pictures) {
-    if (game.playing && game.want === null) {
-      const end = game.pictures - 1;
+    const end = game.pictures - 1;
+    if (game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
+    else if (game.position >= end) game.rolling = false;
+    if (game.playing && game.want === null && game.rolling) {
       game.position = Math.min(end, game.position + passed * game.about.rate * pace);
       if (game.position >= end && game.over) pause();
     }
@@ -374,7 +378,7 @@ function tick(now) {
       canvas.dataset.step = step;
     }
     if (game.want === null) lookAt(stepOf(picture));
-    root.dataset.state = game.playing ? (game.position >= game.pictures - 1 ? "waiting" : "playing") : "paused";
+    root.dataset.state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
     toggle.textContent = game.playing ? "❚❚" : "▶";
     if (!game.fetching) fetchMore();
   }

@@ -12,7 +12,7 @@ from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from ui.broadcast.routes import LAST_SEED, WAITED_FOR, Refused, recorded, ticket_of
 from ui.broadcast.routes import number as whole_of
-from ui.broadcast.stream import BROADCASTS, MOST_STEPS, BrokenOff, Full
+from ui.broadcast.stream import BROADCASTS, MOST_STEPS, BrokenOff, Full, get_ready
 from ui.figures import number
 from ui.games import game_of
 from ui.line import Busy
@@ -167,5 +167,7 @@ def watch(agent: str, seed: int) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Begins the game that every visitor sees first."""
+    """Begins the game that every visitor sees first, and gets ready for the others."""
     BROADCASTS.get(ticket_of({"agent": next(iter(zoo.entries()))}))
+    for entry in zoo.entries().values():
+        get_ready(entry.recipe)

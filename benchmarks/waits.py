@@ -1,30 +1,34 @@
-"""How long a visitor waits: for the first picture of a game, for a place that was played already, for one that stalls.
+"""How long a visitor waits: for a game's first picture, for a place that was played already, for a video.
 
-    python -m benchmarks.first_frame
+    pip install -r requirements-dev.txt
+    python -m benchmarks.waits
 
 The app runs as visitors meet it, in a process of its own, and a real Chromium opens it on this machine: what a network
-adds is left out. Every agent's game is opened once to warm the server up; each round then takes a seed that nobody has
-asked for yet, and counts from the click on "Another game" to the first picture of that game on the canvas. A seek is a
-jump back to the start of what was played, until its picture is there. A stall is a stretch of at least a quarter of a
-second in which a playing game shows no new picture.
+adds is left out. Every agent's game is opened once to warm the server up; each round then watches for three seconds,
+takes a seed that nobody has asked for yet, and counts from the click on "Another game" to the first picture of that
+game on the canvas. A seek is a jump back to the start of what was played, until its picture is there. A stall is a
+stretch of at least a quarter of a second in which a playing game shows no new picture. A video is a whole game of Pong
+as MP4, from the request to its last byte: of a game that nobody has watched yet, or of one watched to its end.
 """
 
-import statistics
 import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import tyro
 from playwright.sync_api import Page
 
 import zoo
-from benchmarks.results import machine, save
+from benchmarks.results import PACKAGES, machine, save
 from tests.browsing import chromium, visit
-from tests.serving import serve
+from tests.serving import App, serve
+from ui.broadcast.stream import header_of
 
 STALL_SECONDS = 0.25
+WATCHED_SECONDS = 3.0
 
 WATCHER = """
 () => {
@@ -49,6 +53,14 @@ SEEK = """
   bar.dispatchEvent(new Event("input"));
 }
 """
+
+
+class Video(NamedTuple):
+    """A whole game of Pong that was downloaded."""
+
+    watched: bool
+    steps: int
+    seconds: float
 
 
 class Wait(NamedTuple):
@@ -89,21 +101,45 @@ def stalls(page: Page, seconds: float) -> list[float]:
     return [gap for gap in gaps if gap >= 1000 * STALL_SECONDS]
 
 
-def main(rounds: int = 5, seconds: float = 60.0) -> None:
-    """Open the app in Chromium, measure, and write results/first_frame.json.
+def download(app: App, seed: int, watched: bool) -> Video:
+    """A whole game of Pong."""
+    game = {"agent": "pong", "seed": seed}
+    with httpx.Client(base_url=app.url, timeout=300) as visitor:
+        if watched:
+            steps_of(visitor, game)
+        asked = time.monotonic()
+        visitor.get("arcade/video", params=game).raise_for_status()
+        seconds = time.monotonic() - asked
+        return Video(watched, steps_of(visitor, game), seconds)
+
+
+def steps_of(visitor: httpx.Client, game: dict[str, Any]) -> int:
+    """How many steps a game has, by fetching it to its end as the player does."""
+    n = steps = 0
+    while (answer := visitor.get("arcade/chunk", params=game | {"n": n})).status_code != 204:
+        answer.raise_for_status()
+        if answer.status_code == 200:
+            n, steps = n + 1, steps + len(header_of(answer.content).told["actions"])
+    return steps
+
+
+def main(rounds: int = 5, seconds: float = 60.0, agents: tuple[str, ...] = ()) -> None:
+    """Open the app in Chromium, measure, and write results/waits.json.
 
     Args:
         rounds: games of each agent; the median counts.
         seconds: how long Pong is watched for stalls.
+        agents: whose games are opened; all of the zoo's where none is named.
     """
     waits: list[Wait] = []
     first_seed = round(time.time()) % 10**6
     with tempfile.TemporaryDirectory() as directory, serve(Path(directory)) as app, chromium() as browser:
-        for agent in zoo.entries():
+        for agent in agents or zoo.entries():
             with visit(browser, app, f"?agent={agent}&seed={first_seed}") as page:
                 page.locator(".player canvas[data-step]").first.wait_for()
                 page.evaluate(WATCHER)
                 for number in range(rounds):
+                    page.wait_for_timeout(1000 * WATCHED_SECONDS)
                     waits.append(Wait(agent, "first picture", first_picture(page, first_seed + number + 1)))
                 page.wait_for_function("Number(document.querySelector('.player .seek').max) > 60")
                 waits += [Wait(agent, "seek", seek(page)) for _ in range(rounds)]
@@ -111,17 +147,14 @@ def main(rounds: int = 5, seconds: float = 60.0) -> None:
             page.locator(".player canvas[data-step]").first.wait_for()
             page.evaluate(WATCHER)
             found = stalls(page, seconds)
-    save("first_frame", summary(waits, found, seconds))
-
-
-def summary(waits: list[Wait], found: list[float], seconds: float) -> dict[str, Any]:
-    """What was measured, printed and as it is kept."""
-    for agent, what in dict.fromkeys((wait.agent, wait.what) for wait in waits):
-        times = [wait.milliseconds for wait in waits if (wait.agent, wait.what) == (agent, what)]
-        print(f"{agent}, {what}: median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms")
-    print(f"pong, {seconds:.0f} s of play: {len(found)} stalls of {sum(found):.0f} ms together")
-    about = {"machine": machine(), "waits": [wait._asdict() for wait in waits]}
-    return about | {"stalls": {"seconds": seconds, "milliseconds": found}}
+        videos = [download(app, first_seed + 100 + number, bool(number % 2)) for number in range(2 * rounds)]
+    result = {
+        "machine": machine(*PACKAGES),
+        "waits": [wait._asdict() for wait in waits],
+        "stalls": {"seconds": seconds, "milliseconds": found},
+        "videos": [video._asdict() for video in videos],
+    }
+    save("waits", result)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""The sections of README.md on the page."""
+
+from statistics import median, quantiles
+
+from benchmarks.text import table, where
+
+
+def waits(result: dict) -> list[str]:
+    """The section on how long a visitor waits."""
+    groups: dict[str, dict[str, list[float]]] = {}
+    for wait in result["waits"]:
+        groups.setdefault(wait["agent"], {}).setdefault(wait["what"], []).append(wait["milliseconds"])
+    rows = [
+        (agent, *(f"{figure(group[what]):.0f}" for what in ("first picture", "seek") for figure in (median, max)))
+        for agent, group in groups.items()
+    ]
+    stalls, videos = result["stalls"], result["videos"]
+    kinds = {True: "watched to its end before", False: "that nobody has watched"}
+    downloads = [
+        f"{len(group)} whole games of Pong {kind}, {min(steps):,} to {max(steps):,} steps, took "
+        f"{median(seconds):.1f} s as a video, the slowest {max(seconds):.1f} s."
+        for watched, kind in kinds.items()
+        for group in [[video for video in videos if video["watched"] is watched]]
+        for steps, seconds in [([video["steps"] for video in group], [video["seconds"] for video in group])]
+    ]
+    return [
+        "## Waiting",
+        "`python -m benchmarks.waits` (its first lines tell how). Milliseconds in Chromium on the machine that serves.",
+        where(result),
+        table(("", "first picture, median", "slowest", "seek, median", "slowest"), rows),
+        f"{stalls['seconds']:.0f} seconds of Pong stalled {len(stalls['milliseconds'])} times, for "
+        f"{sum(stalls['milliseconds']):.0f} ms together. {' '.join(downloads)}",
+    ]
+
+
+def key_to_frame(result: dict) -> list[str]:
+    """The section on playing by hand."""
+    rows = [
+        (name, len(times), *(f"{time:.0f}" for time in (median(times), quantiles(times, n=10)[-1], max(times))))
+        for name, times in (("key to picture", result["presses"]), ("picture to picture", result["steps"]))
+    ]
+    return [
+        "## Playing by hand",
+        "`python -m benchmarks.key_to_frame` (its first lines tell how). Milliseconds of Pong, whose pictures come "
+        "67 ms apart, in Chromium on the machine that serves.",
+        where(result),
+        table(("", "measured", "median", "90 % within", "slowest"), rows),
+    ]
+
+
+def load(result: dict) -> list[str]:
+    """The section on many visitors."""
+    clicks = ", ".join(f"{count} {outcome}" for outcome, count in sorted(result["clicks"].items()))
+    before, watched, after = result["memory_mb"]
+    first, request = result["first_picture"], result["request"]
+    rows = [
+        ("visitors who stalled", f"{result['stalled']} of {result['visitors']}"),
+        ("longest stall of a visitor", f"{result['longest_stall']:.2f} s"),
+        (
+            "first picture",
+            f"{first['median']:.2f} s, slowest {first['slowest']:.2f} s",
+        ),
+        ("answer to a request", f"{request['median']:.3f} s, 95 % within {request['p95']:.2f} s"),
+        (f"{sum(result['clicks'].values())} clicks at once", clicks),
+        ("memory", f"{before} MB, after watching {watched} MB, after the clicks {after} MB"),
+    ]
+    return [
+        "## Many visitors",
+        f"`python -m benchmarks.load` (its first lines tell how). {result['visitors']} visitors watch Pong and "
+        f"Breakout for {result['seconds']:.0f} seconds at the games' own speed, ten games among them.",
+        where(result),
+        table(("", ""), rows),
+    ]
+
+
+def endurance(result: dict) -> list[str]:
+    """The section on growth."""
+    columns = ("after", "memory_mb", "threads", "open_files", "files_mb")
+    return [
+        "## Endurance",
+        "`python -m benchmarks.endurance` (its first lines tell how). The server's process, after visitors who came "
+        "one after the other.",
+        where(result),
+        table(
+            ("after", "memory, MiB", "threads", "open files", "temporary files, MiB"),
+            ([state[column] for column in columns] for state in result["states"]),
+        ),
+    ]

@@ -1,0 +1,99 @@
+"""The sections of README.md on training."""
+
+import statistics
+
+from benchmarks.text import where
+
+
+def speed(result: dict) -> list[str]:
+    """The section on steps per second."""
+    return [
+        "## Speed",
+        "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of the rounds.",
+        where(result),
+        speed_table(result["trials"]),
+    ]
+
+
+def speed_table(trials: list[dict]) -> str:
+    """One row per competitor: median, range, share of the emulator's ceiling, ratio to the peer."""
+    rates: dict[str, list[float]] = {}
+    for trial in trials:
+        rates.setdefault(trial["competitor"], []).append(trial["steps"] / trial["seconds"])
+    medians = {name: statistics.median(group) for name, group in rates.items()}
+    ceiling, peer = medians["emulator alone"], medians["stable-baselines3 A2C, Nature network"]
+    one = medians["a3c, paper's network, 1 worker"]
+    lines = [
+        "| | steps/s | slowest to fastest | of the emulator | times the peer | times one worker |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, group in rates.items():
+        median = medians[name]
+        cells = (f"{median:,.0f}", f"{min(group):,.0f} to {max(group):,.0f}", f"{median / ceiling:.0%}")
+        workers = f"{median / one:.2f}" if "paper's" in name else ""
+        lines.append(f"| {name} | {' | '.join(cells)} | {median / peer:.2f} | {workers} |")
+    return "\n".join(lines)
+
+
+def time_to_solve(result: dict) -> list[str]:
+    """The section on the time to a goal."""
+    return [
+        "## Time to solve",
+        "`python -m benchmarks.time_to_solve` (its first lines tell how the time is taken). Seconds until the mean "
+        "return of the last 100 training episodes reaches 475 on CartPole-v1, -200 on Pendulum-v1. An unsolved trial "
+        "counts as infinite in the median. *Times faster* is the peer's median divided by ours (`a3c`).",
+        where(result),
+        *(f"**{task}**\n\n{solve_table(result['trials'], task)}" for task in ("cartpole", "pendulum")),
+    ]
+
+
+def solve_table(trials: list[dict], task: str) -> str:
+    """One row per competitor: solved, median and range of the seconds, median steps, ratio to ours."""
+    groups: dict[str, list[dict]] = {}
+    for trial in trials:
+        if trial["task"] == task:
+            groups.setdefault(trial["competitor"], []).append(trial)
+    base = median_seconds(groups["a3c"])
+    lines = [
+        "| | solved | median s | fastest to slowest s | median steps | times faster |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, group in groups.items():
+        solved = [trial for trial in group if trial["seconds"] is not None]
+        seconds = sorted(trial["seconds"] for trial in solved)
+        span = f"{seconds[0]:.1f} to {seconds[-1]:.1f}" if seconds else ""
+        steps = f"{statistics.median(trial['steps'] for trial in solved):,.0f}" if solved else ""
+        median = median_seconds(group)
+        shown, ratio = ("never", "") if median == float("inf") else (f"{median:.1f}", f"{median / base:.1f}")
+        lines.append(f"| {name} | {len(solved)} of {len(group)} | {shown} | {span} | {steps} | {ratio} |")
+    return "\n".join(lines)
+
+
+def median_seconds(group: list[dict]) -> float:
+    """Median seconds of a competitor's trials, an unsolved one counting as infinite."""
+    return statistics.median(float("inf") if trial["seconds"] is None else trial["seconds"] for trial in group)
+
+
+def asynchrony(result: dict) -> list[str]:
+    """The section on A3C against A2C."""
+    lines = ["| | seeds | solved | median s | median steps |", "|---|---|---|---|---|"]
+    for kind in ("A2C", "A3C"):
+        group = [solved(trial, result["goal"]) for trial in result["trials"] if trial["kind"] == kind]
+        reached = [trial for trial in group if trial["seconds"] is not None]
+        seconds = median_seconds(group)
+        steps = f"{statistics.median(trial['steps'] for trial in reached):,.0f}" if reached else ""
+        shown = "never" if seconds == float("inf") else f"{seconds:.2f}"
+        lines.append(f"| {kind} | {len(group)} | {len(reached)} of {len(group)} | {shown} | {steps} |")
+    return [
+        "## Asynchrony",
+        "`python -m benchmarks.asynchrony` (its first lines tell how). Until the mean return of the last 100 training "
+        f"episodes reaches {result['goal']:g} on CartPole-v1; the page's Zoo tab draws the curves.",
+        where(result),
+        "\n".join(lines),
+    ]
+
+
+def solved(trial: dict, goal: float) -> dict:
+    """The seconds and steps at which a curve first reached the goal; None for never."""
+    at = next((i for i, value in enumerate(trial["returns"]) if value >= goal), None)
+    return {key: None if at is None else trial[key][at] for key in ("seconds", "steps")}
