@@ -80,7 +80,7 @@ def test_a_game_that_has_no_place_is_asked_for_later(monkeypatch):
 
 def test_a_chunk_that_takes_long_is_to_be_asked_for_again(monkeypatch):
     monkeypatch.setattr(ui.broadcast.routes, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 0.5)
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
     assert CLIENT.get("/arcade/chunk", params={"agent": "pong", "seed": 5, "n": 900}).status_code == 202
 
 

@@ -17,12 +17,12 @@ from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
 from a3c_core.play import moments
 from training.log import LOG
 from ui.broadcast.routes import Refused, refusal, ticket_of
-from ui.broadcast.stream import SECONDS_PER_CHUNK
+from ui.broadcast.stream import SECONDS_OF_FIRST, SECONDS_PER_CHUNK
 from zoo.hub import HubError
 
 FILES = (MODEL, RECIPE, LOG)
 """Of a checkpoint, that can be downloaded one by one or together."""
-FIRST_CHUNK = 8
+FIRST_CHUNK = 4
 """Of a game that is played on its still picture, which shows the same moment; the first seconds of many are empty."""
 
 _drawing = threading.Lock()
@@ -51,7 +51,7 @@ def picture_of(name: str, sha256: str) -> bytes:
     """What an agent's game shows after some seconds, or at its end, as PNG; kept until its weights are others."""
     agent, greedy = zoo.load(name), zoo.entries()[name].score.greedy
     env = agent.make_env("rgb_array_list")
-    left = env.metadata["render_fps"] * SECONDS_PER_CHUNK * FIRST_CHUNK
+    left = env.metadata["render_fps"] * (SECONDS_OF_FIRST + SECONDS_PER_CHUNK * (FIRST_CHUNK - 1))
     env.close()
     with closing(moments(agent, 0, greedy=greedy, watched=True)) as game:
         for moment in game:

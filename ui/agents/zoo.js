@@ -1,7 +1,7 @@
 // Runs once. Pictures of games that play while the mouse or the focus is on them, and links to agents that open in place.
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const WAIT = 150; // milliseconds: a mouse that only passes starts nothing
-const PARTS = 16; // chunks of half a second until it begins anew
+const PARTS = 8; // chunks of a second until it begins anew
 let playing = null;
 let asked = false;
 

@@ -80,7 +80,7 @@ def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
 
 
 async def chunk(request: Request) -> Response:
-    """GET /arcade/chunk?agent=pong&seed=7&n=3: a half second of a game; 204 past its end, 202 if not played yet.
+    """GET /arcade/chunk?agent=pong&seed=7&n=3: a second of a game; 204 past its end, 202 if not played yet.
 
     Who waits longest goes last: `ahead` are the seconds until the player has nothing more to show.
     """

@@ -1,8 +1,8 @@
 """Games streamed while they are played. A game is a function of its Ticket: it is played once, by a thread that keeps
 some way ahead of whoever watches, and cut into chunks that all who watch it share.
 
-A chunk is half a second of play: four bytes with the header's length, the header as JSON, and compressed pixels. Each
-pixel is a number in a palette; all pictures but a chunk's first are XORed with the one before.
+A chunk is a second of play, the first one half: four bytes with the header's length, the header as JSON, and compressed
+pixels. Each pixel is a number in a palette; all pictures but a chunk's first are XORed with the one before.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from ui.broadcast.nudges import written
 from ui.broadcast.sights import Sight, sight_of
 from ui.broadcast.stage import Stage
 
-SECONDS_PER_CHUNK = 0.5
+SECONDS_PER_CHUNK, SECONDS_OF_FIRST = 1.0, 0.5
 AHEAD_SECONDS = 30.0
 """How far a game is played ahead of whoever watches it; nobody watches, nothing is played."""
 IDLE_SECONDS = 60.0
@@ -303,7 +303,7 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
             part.append(moment)
             pictures += len(moment.pictures)
             over = moment.over or step == MOST_STEPS
-            if over or pictures >= rate * SECONDS_PER_CHUNK:
+            if over or pictures >= rate * (SECONDS_PER_CHUNK if first else SECONDS_OF_FIRST):
                 about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
                 rewards = sum(moment.reward for moment in part)
                 yield Part(first, rewards, packed(part, first, over, palette, about), sight_of(part))

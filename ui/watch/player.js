@@ -1,5 +1,5 @@
 // Runs once per player. `element`, `props` and `watch` are gradio's; a value is a ticket: agent, seed, snapshot, actions,
-// protocol, nudges, and `at`, the step to begin with. Games come from /arcade/chunk, half a second each (see ui/broadcast/stream.py).
+// protocol, nudges, and `at`, the step to begin with. Games come from /arcade/chunk, about a second each (see ui/broadcast/stream.py).
 const root = element.querySelector(".player");
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const AHEAD = 12; // seconds that are fetched ahead
