@@ -73,7 +73,7 @@ def test_a_game_that_has_no_place_is_asked_for_later(monkeypatch):
         raise Full
 
     monkeypatch.setattr(ui.broadcast.routes.BROADCASTS, "get", full)
-    answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole"})
+    answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole", "seed": 777})
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("So many games")
 

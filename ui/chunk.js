@@ -1,5 +1,17 @@
-// What all who show streamed games share: where the server is, and how a chunk becomes pictures (see ui/broadcast/stream.py).
+// What all who show streamed games share: where the server is, how parts of the page are made, how chunks become pictures
+// (see ui/broadcast/stream.py).
 const base = (window.gradio_config?.root || "").replace(/\/$/, "");
+
+function make(tag, className, text = "", attributes = {}) {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+const minus = (text) => text.replace("-", "−");
+const brief = (value) => minus(Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(1));
 
 // A chunk's header, and its pictures as they were packed.
 function opened(buffer) {

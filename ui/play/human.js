@@ -1,23 +1,12 @@
 // Runs once. `element`, `props`, `watch` and `trigger` are gradio's; the value says which game, which seed, how fast.
 // The server runs the game (see ui/play/live.py): its pictures come in one long answer, what is held goes up in small posts.
 const root = element.querySelector(".human");
-const base = (window.gradio_config?.root || "").replace(/\/$/, "");
 const COUNT = 3;
 const BEAT = 700; // milliseconds of the countdown's numbers
 const SIGN_OF_LIFE = 1000; // milliseconds; the server gives a silent page up
 const RIVAL = { playing: 15000, over: 700 }; // milliseconds between questions how the agent does
 const KEYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", " ": "fire" };
 const SIGNS = { left: "←", right: "→", up: "↑", down: "↓", fire: "Fire" };
-
-function make(tag, className, text = "", attributes = {}) {
-  const made = document.createElement(tag);
-  made.className = className;
-  made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
-}
-
-const brief = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(1)).replace("-", "−");
 
 // --- The parts of the page ---
 
@@ -127,11 +116,10 @@ async function read(mine, reader) {
 }
 
 async function take(mine, buffer) {
-  const length = new DataView(buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const { header, data } = opened(buffer);
   if (header.ended) return finish(mine, header.ended);
   if (header.game) begin(mine, header.game);
-  await show(mine, header, buffer.slice(4 + length));
+  await show(mine, header, data);
   if (mine !== game) return;
   mine.score += header.rewards[0];
   note.textContent = `Score ${brief(mine.score)}`;
@@ -287,26 +275,16 @@ for (const kind of ["mousedown", "contextmenu"]) thumbs.addEventListener(kind, (
 // --- Pictures ---
 
 async function show(mine, header, data) {
-  const stream = new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const { width, height, rate } = mine.about;
-  const size = width * height;
-  const frames = bytes.subarray(768);
-  for (let i = size; i < frames.length; i++) frames[i] ^= frames[i - size];
+  const pictures = await unpacked(data, width * height);
   const count = header.pictures[0];
   clearTimeout(mine.next);
-  const paint = (index) => {
+  const turn = (index) => {
     if (mine !== game) return;
-    const image = new ImageData(width, height);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let i = 0; i < size; i++) {
-      const colour = 3 * frames[index * size + i];
-      pixels[i] = 0xff000000 | (bytes[colour + 2] << 16) | (bytes[colour + 1] << 8) | bytes[colour];
-    }
-    canvas.getContext("2d").putImageData(image, 0, 0);
-    if (index + 1 < count) mine.next = setTimeout(() => paint(index + 1), 1000 / rate / count);
+    paint(canvas, pictures, index);
+    if (index + 1 < count) mine.next = setTimeout(() => turn(index + 1), 1000 / rate / count);
   };
-  paint(0);
+  turn(0);
   canvas.dataset.step = header.first;
   canvas.dataset.action = header.actions[0];
 }

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from html import escape
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -11,11 +10,9 @@ from ui.broadcast.routes import LAST_SEED, Refused
 from ui.games import game_of
 from ui.play.pad import CONTROLS
 from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
-from ui.screen import PLAIN
+from ui.screen import PLAIN, script
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
-
-_SCRIPT = (Path(__file__).parent / "human.js").read_text(encoding="utf-8")
 
 SPEED_WORDS = dict(zip(SPEEDS, ("full", "half", "quarter"), strict=True))
 HIDDEN = gr.update(visible=False, value=None)
@@ -59,7 +56,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
 
 def human(elem_id: str, value: dict[str, Any]) -> gr.HTML:
     """A canvas to play on. Its value is a Set's screen; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": _SCRIPT}
+    plain = PLAIN | {"js_on_load": script("chunk.js", "play/human.js")}
     return gr.HTML(value, elem_id=elem_id, html_template='<div class="human"></div>', **plain)
 
 

@@ -7,16 +7,6 @@ const START = 1.5; // seconds that are there before the game moves, so that it n
 const DECODED = 6; // chunks that are kept as pictures
 const SPEEDS = [0.5, 1, 2, 4];
 
-function make(tag, className, text = "", attributes = {}) {
-  const made = document.createElement(tag);
-  made.className = className;
-  made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
-}
-
-const minus = (text) => text.replace("-", "−");
-const brief = (value) => minus(Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(1));
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
 // --- The parts of the page ---
