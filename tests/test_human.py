@@ -30,7 +30,7 @@ from ui.broadcast.routes import LAST_SEED, Refused
 from ui.broadcast.stream import ACTIONS, header_of
 from ui.play import tab as human
 from ui.play.game import Game
-from ui.play.live import LIVES
+from ui.play.live import LIVES, Lives, Taken
 from ui.play.live import Stream as LiveStream
 from ui.play.pad import CONTROLS, WORDS, Pad
 from ui.play.routes import LIVE_ROUTES, PLAYABLE, match_of
@@ -144,6 +144,16 @@ def test_all_places_taken_is_said_politely(monkeypatch):
     answer = CLIENT.post("/arcade/live", params={"play": "pong"})
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("All places to play are taken")
+
+
+def test_an_address_plays_only_so_many_games_and_others_still_can():
+    lives, recipe = Lives(), RECIPES["cartpole"]
+    for _ in range(ui.play.live.PER_ADDRESS):
+        lives.open(recipe, 7, 100, "203.0.113.9")
+    with pytest.raises(Taken, match=r"from your address.*\.$"):
+        lives.open(recipe, 7, 100, "203.0.113.9")
+    lives.open(recipe, 7, 100, "203.0.113.10")
+    lives.open(recipe, 7, 100, None)
 
 
 def test_keys_for_no_game_are_refused():

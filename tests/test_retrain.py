@@ -26,8 +26,8 @@ from ui.retrain.earlier import MOST_LINES, POINTS, lines, thinned, with_run
 from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, taught
 from ui.retrain.runs import MOST_KEPT, PER_ADDRESS, LineFull, Runs
-from ui.retrain.visitors import address_of
 from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
+from ui.visitors import address_of
 
 LONG = 5_000_000
 CARTPOLE = RECIPES["cartpole"]

@@ -20,6 +20,8 @@ STEPS_PER_SECOND = {**dict.fromkeys(ROMS, FRAMES_PER_SECOND / FRAMES_PER_STEP), 
 """How fast each game runs at its own speed."""
 AT_ONCE = 12
 """Live games."""
+PER_ADDRESS = 4
+"""Live games of one address."""
 THREADS = CapacityLimiter(4)
 """Emulators that compute at the same moment."""
 MOST_SECONDS = 600.0
@@ -32,10 +34,15 @@ SILENCE_SECONDS = 5.0
 """A page tells every second that it is there; one that has not for so long has gone, whatever its connection says."""
 
 
+class Taken(Full):
+    """There is no place for this visitor; the message says why."""
+
+
 class Live:
     """A visitor's game, paused until the visitor's page says what is held."""
 
-    def __init__(self, recipe: Recipe, seed: int, percent: int) -> None:
+    def __init__(self, recipe: Recipe, seed: int, percent: int, address: str | None = None) -> None:
+        self.address = address
         self.id = secrets.token_urlsafe(16)
         self.recipe, self.seed = recipe, seed
         self.rate = STEPS_PER_SECOND[recipe.env] * percent / 100
@@ -119,11 +126,13 @@ class Lives:
     def __len__(self) -> int:
         return len(self._games)
 
-    def open(self, recipe: Recipe, seed: int, percent: int) -> Live:
-        """A place for a new game, which its stream opens. Raises Full."""
+    def open(self, recipe: Recipe, seed: int, percent: int, address: str | None = None) -> Live:
+        """A place for a new game, which its stream opens; `address` is None for this machine itself. Raises Taken."""
         if len(self) >= AT_ONCE:
-            raise Full
-        live = Live(recipe, seed, percent)
+            raise Taken("All places to play are taken. Please try again in a few minutes.")
+        if address is not None and sum(live.address == address for live in self._games.values()) >= PER_ADDRESS:
+            raise Taken(f"{PER_ADDRESS} games are being played from your address. Please wait until one is over.")
+        live = Live(recipe, seed, percent, address)
         self._games[live.id] = live
         return live
 

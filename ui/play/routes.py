@@ -14,8 +14,9 @@ from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 from ui.broadcast.routes import LAST_SEED, Refused, number, refusal, ticket_of
 from ui.broadcast.stream import BROADCASTS, Full, Ticket
-from ui.play.live import LIVES, Stream
+from ui.play.live import LIVES, Stream, Taken
 from ui.play.pad import CONTROLS, WORDS
+from ui.visitors import address_of
 from zoo.hub import HubError
 
 PLAYABLE: dict[str, Recipe] = {
@@ -24,6 +25,8 @@ PLAYABLE: dict[str, Recipe] = {
 """The games that people can play, by the names of their recipes."""
 SPEEDS = (100, 50, 25)
 """Percent of a game's own speed."""
+RIVAL_SECONDS = 10.0
+"""So long a visitor can do without news of the agent's game: it goes after those that are watched."""
 MOST_MESSAGES = 10**6
 """More than a page sends during a game."""
 
@@ -63,11 +66,11 @@ async def live(request: Request) -> Response:
     """POST /arcade/live?play=breakout&seed=7&speed=100: a game to play, as a stream; closing it ends the game."""
     try:
         match = match_of(request.query_params)
-        return Stream(LIVES.open(match.recipe, match.seed, match.speed))
+        return Stream(LIVES.open(match.recipe, match.seed, match.speed, address_of(request)))
     except Refused as error:
         return refusal(400, str(error))
-    except Full:
-        return refusal(503, "All places to play are taken. Please try again in a few minutes.")
+    except Taken as error:
+        return refusal(503, str(error))
 
 
 async def keys(request: Request) -> Response:
@@ -106,7 +109,7 @@ async def rival(request: Request) -> Response:
     if game.failed:
         return refusal(500, "The agent's game broke off.")
     over = game.over  # before its return, which may still grow
-    game.part(len(game.chunks))
+    game.part(len(game.chunks), ahead=RIVAL_SECONDS)
     return JSONResponse({"agent": ticket.agent, "return": game.total, "over": over})
 
 

@@ -23,10 +23,10 @@ from ui.retrain.earlier import Earlier, lines, with_run
 from ui.retrain.learning import learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
 from ui.retrain.runs import AT_ONCE, RUNS, LineFull, Run
-from ui.retrain.visitors import address_of
 from ui.screen import PLAIN, Shot, into_view, screen, show
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, recipe_of, refusal
 from ui.status import duration, status_of
+from ui.visitors import address_of
 
 MOST_SECONDS = 300.0
 """A training ends after so long, however many steps it was given."""

@@ -3,12 +3,13 @@
 from ipaddress import ip_address
 
 import gradio as gr
+from starlette.requests import Request
 
 MOST_LETTERS = 64
 """Of an address that is kept: a forwarded one is whatever somebody wrote."""
 
 
-def address_of(request: gr.Request | None) -> str | None:
+def address_of(request: gr.Request | Request | None) -> str | None:
     """The address of a visitor, behind a proxy as the proxy tells it; None for this machine itself."""
     if request is None:
         return None
