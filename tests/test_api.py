@@ -1,5 +1,7 @@
 """What programs ask of the app by name."""
 
+import re
+
 import gradio as gr
 import pytest
 from gradio_client import Client
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 import zoo
 from a3c_core.play import evaluate
-from tests.serving import App
+from tests.serving import ROOT, App
 from ui import api
 
 ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers()))
@@ -31,6 +33,16 @@ def test_a_program_lists_the_agents_and_has_one_evaluated(app: App):
     assert told["conditions"] == "3 games, greedy actions, seeds 5 to 7"
     with pytest.raises(AppError, match="Games must be a whole number from 1 to 20"):
         client.predict("cartpole", 21, 0, "classic", api_name="/evaluate")
+
+
+def test_the_readmes_client_runs_as_printed(app: App):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, *_ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    *before, last = code.strip().splitlines()
+    names = {}
+    exec("\n".join(before).replace("http://127.0.0.1:7860", app.url), names)
+    told = eval(last, names)
+    assert told["returns"] == list(zoo.entries()["cartpole"].score.returns[:3])
 
 
 @given(agent=ANYTHING, games=ANYTHING, first_seed=ANYTHING, protocol=ANYTHING)

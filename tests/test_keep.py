@@ -92,6 +92,9 @@ def with_snapshots(run, *percents):
 def test_snapshots_go_into_the_zoo_with_their_agent(empty_zoo, good):
     entry = keep(with_snapshots(good, 1, 5, 25), "balancer", **WORDS)
     assert entry.snapshots == [0, 1, 5, 25, 100]
+    assert sorted(entry.learning) == entry.snapshots
+    assert entry.learning[100] == evaluate(toy.balancer(), 5, greedy=False).mean
+    assert entry.learning[0] == pytest.approx(evaluate(Agent.untrained(entry.recipe), 5, greedy=False).mean)
     kept = files_of(entry.directory)
     assert {path.relative_to(entry.directory): data for path, data in kept.items()} == {
         path.relative_to(good): data for path, data in files_of(good).items()

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from a3c_core.agent import Agent
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import SNAPSHOTS, CheckpointError, count_parameters, load_agent
 from a3c_core.play import evaluate
@@ -17,6 +18,10 @@ from zoo.entry import NAME, ZooEntry, entries, hashes, load, write_entry
 CHOOSING_SEED = 500_000_000
 """First of the games that decide which of two agents is better. The score that is published is of other games: the
 best of several looks better than it is on the games that it was chosen by."""
+
+
+LEARNING_GAMES = 20
+"""Games of each stage of the training."""
 
 
 def describe(
@@ -41,6 +46,8 @@ def describe(
         raise CheckpointError(
             f"{run} has no {LOG}, which tells how it was trained: take a directory that training wrote."
         )
+    games = min(LEARNING_GAMES, episodes)
+    learning = {share: evaluate(young, games, greedy=False).mean for share, young in stages(run, agent).items()}
     protocols = ("classic", "sticky") if agent.recipe.env in ROMS else ("classic",)
     scores = []
     for protocol in protocols:
@@ -56,8 +63,16 @@ def describe(
         parameters=count_parameters(agent),
         score=scores[0],
         sticky_score=scores[1] if len(scores) > 1 else None,
+        learning={share: round(mean, 3) for share, mean in learning.items()},
         sha256=hashes(run),
     )
+
+
+def stages(run: Path, agent: Agent) -> dict[int, Agent]:
+    """The agent as it was, by the share of its training in percent. Raises CheckpointError."""
+    kept = sorted(int(place.name) for place in (run / SNAPSHOTS).glob("*/"))
+    young = {share: load_agent(run / SNAPSHOTS / str(share)) for share in kept}
+    return {0: Agent.untrained(agent.recipe), **young, 100: agent}
 
 
 def keep(

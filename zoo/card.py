@@ -65,6 +65,11 @@ def aligned(lines: list[list[str]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in padded)
 
 
+def learning_words(entry: ZooEntry) -> str:
+    """What it scored at the stages of its training, actions drawn."""
+    return ", ".join(f"{points(mean)} at {share} %" for share, mean in sorted(entry.learning.items()))
+
+
 def description(entry: ZooEntry) -> str:
     """All that is known of one agent, for a terminal."""
     numbers = ", ".join(f"{name}={value}" for name, value in asdict(entry.recipe).items())
@@ -74,6 +79,7 @@ def description(entry: ZooEntry) -> str:
             f"  environment  {entry.recipe.env}",
             *(f"  score        {score_words(score)}" for score in (entry.score, entry.sticky_score) if score),
             f"  trained      {entry.score.steps:,} steps in {duration(entry.hours)} on {entry.machine}",
+            *([f"  learning     {learning_words(entry)}"] if entry.learning else []),
             f"  made by      {entry.command}",
             f"  weights      {entry.parameters:,} in {entry.directory}, licence {entry.licence}",
             f"  recipe       {numbers}",
@@ -158,7 +164,7 @@ python -m zoo verify {repo}                    # its files' hashes, and the scor
 
 {steps:,} steps of the agent in {duration} on {machine}, with the asynchronous advantage actor-critic of
 [Mnih et al. 2016](https://arxiv.org/abs/1602.01783). `recipe.json` holds every number of it, `log.jsonl` and the
-metrics tab what it went through.{snapshots}
+metrics tab what it went through.{snapshots}{learning}
 
 ## Limits
 
@@ -185,6 +191,7 @@ def model_card(entry: ZooEntry, repo: str) -> str:
         duration=duration(entry.hours),
         machine=entry.machine,
         snapshots=f" `snapshots/` holds the agent after {', '.join(snapshots)} % of its training." if snapshots else "",
+        learning=f" Mean return of 20 games, actions drawn: {learning_words(entry)}." if entry.learning else "",
         env=env,
         parameters=entry.parameters,
         licence=entry.licence,

@@ -63,6 +63,8 @@ class ZooEntry:
     """By the classic protocol, the only one but for Atari."""
     sticky_score: Score | None = None
     """By the protocol with sticky actions, for Atari."""
+    learning: dict[int, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
+    """Mean return of 20 games with actions drawn from the policy, by the share of its training in percent."""
     sha256: dict[File, Hash]
     """Hash of each file of the checkpoint and of its snapshots, by its path in the directory."""
     published: Published | None = None

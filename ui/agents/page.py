@@ -14,7 +14,7 @@ from ui.agents.figures import Mark, histogram, scale
 from ui.agents.routes import FILES, FIRST_CHUNK
 from ui.figures import Goal, curve, minus, number
 from ui.games import game_of
-from zoo.card import duration, mean_and_spread, usage
+from zoo.card import duration, learning_words, mean_and_spread, usage
 from zoo.entry import ZooEntry
 from zoo.peers import peers_of
 
@@ -112,7 +112,8 @@ def learning(entry: ZooEntry) -> str:
         plotted(moments, lambda p: p.steps, lambda p: p.entropy, "Entropy: what is left of exploring", steps, **game),
         plotted(moments, lambda p: p.steps, explained, "Explained variance of the value, cut at −1", steps, **game),
     ]
-    return f'<section><h3>How it learnt</h3><div class="learning">{"".join(figures)}</div></section>'
+    words = f"<p>Mean return of 20 games, actions drawn: {minus(learning_words(entry))}.</p>" if entry.learning else ""
+    return f'<section><h3>How it learnt</h3>{words}<div class="learning">{"".join(figures)}</div></section>'
 
 
 RETURN = "Mean return of the last 100 training games"
