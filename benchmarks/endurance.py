@@ -84,7 +84,7 @@ def main(
     games: int = 200,
     steps: int = 20_000,
     agents: tuple[str, ...] = ("cartpole", "pendulum", "pong"),
-    chunks: int = 120,
+    chunks: int = 60,
 ) -> None:
     """Train, then watch, and write results/endurance.json.
 
@@ -93,7 +93,7 @@ def main(
         games: each of another seed, of the agents in turn.
         steps: of each training.
         agents: names of the zoo's agents.
-        chunks: half seconds that are watched of a game at most.
+        chunks: seconds that are watched of a game at most.
     """
     with tempfile.TemporaryDirectory() as directory, serve(Path(directory)) as app:
         states = [state(app, "nothing")]

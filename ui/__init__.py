@@ -9,16 +9,16 @@ import zoo
 from training.run import warm_up as warm_up_workers
 from ui import api, how
 from ui.agents import routes as zoo_routes
-from ui.agents import tab as zoo_page
+from ui.agents import tab as agents_tab
 from ui.broadcast.routes import ROUTES
-from ui.play import tab as human
+from ui.play import tab as play_tab
 from ui.play.routes import LIVE_ROUTES
 from ui.retrain import publishing
-from ui.retrain import tab as retrain
+from ui.retrain import tab as retrain_tab
 from ui.retrain.runs import RUNS
 from ui.screen import PLAIN
 from ui.theme import CSS, THEME
-from ui.watch import tab as watch
+from ui.watch import tab as watch_tab
 
 LAUNCH: dict[str, Any] = {
     "theme": THEME,
@@ -54,13 +54,13 @@ def build() -> gr.Blocks:
         kept = gr.BrowserState() if publishing.OFFERED else None  # out here: what is on a tab starts without its value
         with gr.Tabs() as tabs:
             with gr.Tab("Watch", id="watch"):
-                watch.build(page)
+                watch_tab.build(page)
             with gr.Tab("Play", id="play"):
-                human.build(page, tabs)
+                play_tab.build(page, tabs)
             with gr.Tab("Retrain", id="retrain"):
-                retrain.build(page, tabs, kept)
+                retrain_tab.build(page, tabs, kept)
             with gr.Tab("Zoo", id="zoo"):
-                zoo_page.build(page, tabs)
+                agents_tab.build(page, tabs)
             with gr.Tab("How it works", id="how"):
                 how.build()
         api.build()
@@ -83,7 +83,7 @@ def warm_up() -> None:
     """Does ahead of the first visitor what the first visitor would wait for. Nobody waits for this."""
     warm_up_workers()
     with suppress(OSError, ValueError):  # whoever asks for the agent will be told
-        watch.warm_up()
+        watch_tab.warm_up()
     how.lesson()
     for entry in zoo.entries().values():
         if not entry.directory.exists():  # it is on the Hub alone
