@@ -10,6 +10,7 @@ and the megabytes that its temporary files take. Linux alone, since it reads /pr
 
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ import tyro
 from gradio_client import Client
 
 from benchmarks.results import PACKAGES, machine, save
+from benchmarks.visitor import watched
 from tests.serving import App, serve
 from training.recipes import RECIPES
 from ui.settings import SETTINGS
@@ -51,13 +53,8 @@ def train(app: App, steps: int, number: int) -> None:
 def watch(app: App, agent: str, seed: int, chunks: int) -> None:
     """One game, as the player fetches it: chunk after chunk, to its end or for `chunks` of them."""
     with httpx.Client(base_url=app.url, timeout=PATIENCE) as visitor:
-        n = 0
-        while n < chunks:
-            answer = visitor.get("arcade/chunk", params={"agent": agent, "seed": seed, "n": n})
-            answer.raise_for_status()
-            if answer.status_code == 204:
-                return
-            n += answer.status_code == 200
+        for _ in islice(watched(visitor, {"agent": agent, "seed": seed}), chunks):
+            pass
 
 
 def state(app: App, after: str) -> State:

@@ -9,7 +9,6 @@ asks for a game's video through the API; it counts as answered or as refused, wi
 """
 
 import asyncio
-import json
 import statistics
 import tempfile
 import time
@@ -24,6 +23,7 @@ import tyro
 from benchmarks.results import PACKAGES, machine, save
 from tests.processes import memory
 from tests.serving import serve
+from ui.broadcast.stream import header_of
 
 AHEAD_SECONDS = 12.0
 START_SECONDS = 1.5
@@ -57,7 +57,7 @@ async def watch(client: httpx.AsyncClient, game: dict[str, Any], delay: float, s
             answer = await client.get("arcade/chunk", params={**game, "n": n, "ahead": int(ahead)})
             latencies.append(time.monotonic() - asked)
             if answer.status_code == 200:
-                header = json.loads(answer.content[4 : 4 + int.from_bytes(answer.content[:4], "little")])
+                header = header_of(answer.content)
                 rate = header.get("game", {}).get("rate", rate)
                 ahead += sum(header["pictures"]) / rate
                 n = 0 if header["over"] else n + 1

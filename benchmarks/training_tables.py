@@ -2,7 +2,7 @@
 
 import statistics
 
-from benchmarks.text import where
+from benchmarks.text import table, where
 
 
 def speed(result: dict) -> list[str]:
@@ -23,16 +23,14 @@ def speed_table(trials: list[dict]) -> str:
     medians = {name: statistics.median(group) for name, group in rates.items()}
     ceiling, peer = medians["emulator alone"], medians["stable-baselines3 A2C, Nature network"]
     one = medians["a3c, paper's network, 1 worker"]
-    lines = [
-        "| | steps/s | slowest to fastest | of the emulator | times the peer | times one worker |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for name, group in rates.items():
         median = medians[name]
         cells = (f"{median:,.0f}", f"{min(group):,.0f} to {max(group):,.0f}", f"{median / ceiling:.0%}")
         workers = f"{median / one:.2f}" if "paper's" in name else ""
-        lines.append(f"| {name} | {' | '.join(cells)} | {median / peer:.2f} | {workers} |")
-    return "\n".join(lines)
+        rows.append((name, *cells, f"{median / peer:.2f}", workers))
+    head = ("", "steps/s", "slowest to fastest", "of the emulator", "times the peer", "times one worker")
+    return table(head, rows)
 
 
 def time_to_solve(result: dict) -> list[str]:
@@ -54,10 +52,7 @@ def solve_table(trials: list[dict], task: str) -> str:
         if trial["task"] == task:
             groups.setdefault(trial["competitor"], []).append(trial)
     base = median_seconds(groups["a3c"])
-    lines = [
-        "| | solved | median s | fastest to slowest s | median steps | times faster |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for name, group in groups.items():
         solved = [trial for trial in group if trial["seconds"] is not None]
         seconds = sorted(trial["seconds"] for trial in solved)
@@ -65,8 +60,8 @@ def solve_table(trials: list[dict], task: str) -> str:
         steps = f"{statistics.median(trial['steps'] for trial in solved):,.0f}" if solved else ""
         median = median_seconds(group)
         shown, ratio = ("never", "") if median == float("inf") else (f"{median:.1f}", f"{median / base:.1f}")
-        lines.append(f"| {name} | {len(solved)} of {len(group)} | {shown} | {span} | {steps} | {ratio} |")
-    return "\n".join(lines)
+        rows.append((name, f"{len(solved)} of {len(group)}", shown, span, steps, ratio))
+    return table(("", "solved", "median s", "fastest to slowest s", "median steps", "times faster"), rows)
 
 
 def median_seconds(group: list[dict]) -> float:
@@ -76,20 +71,20 @@ def median_seconds(group: list[dict]) -> float:
 
 def asynchrony(result: dict) -> list[str]:
     """The section on A3C against A2C."""
-    lines = ["| | seeds | solved | median s | median steps |", "|---|---|---|---|---|"]
+    rows = []
     for kind in ("A2C", "A3C"):
         group = [solved(trial, result["goal"]) for trial in result["trials"] if trial["kind"] == kind]
         reached = [trial for trial in group if trial["seconds"] is not None]
         seconds = median_seconds(group)
         steps = f"{statistics.median(trial['steps'] for trial in reached):,.0f}" if reached else ""
         shown = "never" if seconds == float("inf") else f"{seconds:.2f}"
-        lines.append(f"| {kind} | {len(group)} | {len(reached)} of {len(group)} | {shown} | {steps} |")
+        rows.append((kind, len(group), f"{len(reached)} of {len(group)}", shown, steps))
     return [
         "## Asynchrony",
         "`python -m benchmarks.asynchrony` (its first lines tell how). Until the mean return of the last 100 training "
         f"episodes reaches {result['goal']:g} on CartPole-v1; the page's Zoo tab draws the curves.",
         where(result),
-        "\n".join(lines),
+        table(("", "seeds", "solved", "median s", "median steps"), rows),
     ]
 
 

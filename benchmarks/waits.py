@@ -23,6 +23,7 @@ from playwright.sync_api import Page
 
 import zoo
 from benchmarks.results import PACKAGES, machine, save
+from benchmarks.visitor import watched
 from tests.browsing import chromium, visit
 from tests.serving import App, serve
 from ui.broadcast.stream import header_of
@@ -101,26 +102,21 @@ def stalls(page: Page, seconds: float) -> list[float]:
     return [gap for gap in gaps if gap >= 1000 * STALL_SECONDS]
 
 
-def download(app: App, seed: int, watched: bool) -> Video:
+def download(app: App, seed: int, *, seen: bool) -> Video:
     """A whole game of Pong."""
     game = {"agent": "pong", "seed": seed}
     with httpx.Client(base_url=app.url, timeout=300) as visitor:
-        if watched:
+        if seen:
             steps_of(visitor, game)
         asked = time.monotonic()
         visitor.get("arcade/video", params=game).raise_for_status()
         seconds = time.monotonic() - asked
-        return Video(watched, steps_of(visitor, game), seconds)
+        return Video(seen, steps_of(visitor, game), seconds)
 
 
 def steps_of(visitor: httpx.Client, game: dict[str, Any]) -> int:
-    """How many steps a game has, by fetching it to its end as the player does."""
-    n = steps = 0
-    while (answer := visitor.get("arcade/chunk", params=game | {"n": n})).status_code != 204:
-        answer.raise_for_status()
-        if answer.status_code == 200:
-            n, steps = n + 1, steps + len(header_of(answer.content).told["actions"])
-    return steps
+    """How many steps a game has, by watching it to its end."""
+    return sum(len(header_of(chunk)["actions"]) for chunk in watched(visitor, game))
 
 
 def main(rounds: int = 5, seconds: float = 60.0, agents: tuple[str, ...] = ()) -> None:
@@ -147,7 +143,7 @@ def main(rounds: int = 5, seconds: float = 60.0, agents: tuple[str, ...] = ()) -
             page.locator(".player canvas[data-step]").first.wait_for()
             page.evaluate(WATCHER)
             found = stalls(page, seconds)
-        videos = [download(app, first_seed + 100 + number, bool(number % 2)) for number in range(2 * rounds)]
+        videos = [download(app, first_seed + 100 + number, seen=bool(number % 2)) for number in range(2 * rounds)]
     result = {
         "machine": machine(*PACKAGES),
         "waits": [wait._asdict() for wait in waits],

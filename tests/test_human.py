@@ -84,11 +84,11 @@ def test_a_visitor_plays_the_very_game_that_the_agent_plays(name):
             for moment in islice(played, 40):
                 game.pad.hold(actions[int(moment.action)].split(", "))
                 chunk = game.step()
-                told = header_of(chunk).told
+                told = header_of(chunk)
                 assert told["actions"] == [int(moment.action)]
                 assert (told["rewards"], told["over"]) == ([moment.reward], moment.over)
                 assert np.abs(last_picture(chunk, moment).astype(int) - moment.pictures[-1]).max() < 4
-    assert header_of(opening).told["game"]["height"] == moment.pictures[0].shape[0]
+    assert header_of(opening)["game"]["height"] == moment.pictures[0].shape[0]
 
 
 def last_picture(chunk: bytes, moment: Moment) -> np.ndarray:
@@ -181,7 +181,7 @@ class Stream:
 
     def next(self) -> dict:
         """What the next message says."""
-        return header_of(self.answer.read(int.from_bytes(self.answer.read(4), "little"))).told
+        return header_of(self.answer.read(int.from_bytes(self.answer.read(4), "little")))
 
     def tell(self, **told: object) -> int:
         query = urlencode({"id": self.id} | told)

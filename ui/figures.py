@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 WIDTH, HEIGHT = 1000, 100
 """The drawing's own units; the page stretches it."""
@@ -27,6 +27,9 @@ class Goal(NamedTuple):
     words: str
 
 
+Item = TypeVar("Item")
+
+
 class Line(NamedTuple):
     """Another run's curve, drawn thin beside the first."""
 
@@ -40,7 +43,7 @@ def precise(value: float) -> str:
     """A number of any size with three digits that count, and with a true minus sign."""
     if abs(value) < 1e-6:
         return "0"
-    return number(value) if abs(value) >= 100 else f"{value:.3g}".replace("-", "−")
+    return number(value) if abs(value) >= 100 else minus(f"{value:.3g}")
 
 
 def curve(
@@ -94,6 +97,13 @@ def curve(
         f'<div class="ends"><span>{escape(ends[0])}</span><span>{escape(ends[1])}</span></div>'
         f"{_legend(name if len(y) else '', beside)}</figure>"
     )
+
+
+def thinned(items: Sequence[Item], most: int) -> list[Item]:
+    """`most` of the items at even distances, the first and the last among them, or all where they are fewer."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
 def ticks(values: Sequence[float], count: int) -> list[float]:

@@ -67,7 +67,7 @@ def aligned(lines: list[list[str]]) -> str:
 
 def learning_words(entry: ZooEntry) -> str:
     """What it scored at the stages of its training, actions drawn."""
-    return ", ".join(f"{points(mean)} at {share} %" for share, mean in sorted(entry.learning.items()))
+    return ", ".join(f"{points(mean)} at {min(share, entry.done)} %" for share, mean in sorted(entry.learning.items()))
 
 
 def description(entry: ZooEntry) -> str:

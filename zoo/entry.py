@@ -82,6 +82,11 @@ class ZooEntry:
         return sorted({0, 100} | kept)
 
     @property
+    def done(self) -> int:
+        """How much of its training is done, in percent: steps may be left."""
+        return min(100, 100 * self.score.steps // self.recipe.steps)
+
+    @property
     def scores(self) -> list[Score]:
         """By each protocol that it was scored by."""
         return [score for score in (self.score, self.sticky_score) if score]

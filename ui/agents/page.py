@@ -12,7 +12,7 @@ from training.log import Progress, read_log
 from ui.agents.asynchrony import asynchrony_section
 from ui.agents.figures import Mark, histogram, scale
 from ui.agents.routes import FILES, FIRST_CHUNK
-from ui.figures import Goal, curve, minus, number
+from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
 from zoo.card import duration, learning_words, mean_and_spread, usage
 from zoo.entry import ZooEntry
@@ -99,7 +99,7 @@ def score_marks(entry: ZooEntry) -> list[Mark]:
 
 def learning(entry: ZooEntry) -> str:
     """Its training as curves; nothing where no log is kept."""
-    moments = thinned(read_log(entry.directory))
+    moments = thinned(read_log(entry.directory), MOST_POINTS)
     if not moments:
         return ""
     goal = Goal(entry.score.mean, f"its score: {number(entry.score.mean)}")
@@ -139,12 +139,6 @@ def plotted(
 def explained(moment: Progress) -> float | None:
     """The value's explained variance, which can fall below any bound and is cut at -1."""
     return None if moment.explained_variance is None else max(-1.0, moment.explained_variance)
-
-
-def thinned(moments: list[Progress]) -> list[Progress]:
-    """MOST_POINTS or so of them, the last among them."""
-    every = max(1, len(moments) // MOST_POINTS)
-    return moments[::-every][::-1]
 
 
 def scores(entry: ZooEntry) -> str:

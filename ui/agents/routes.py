@@ -17,7 +17,7 @@ from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
 from a3c_core.play import moments
 from training.log import LOG
 from ui.broadcast.routes import Refused, refusal, ticket_of
-from ui.broadcast.stream import SECONDS_OF_FIRST, SECONDS_PER_CHUNK
+from ui.broadcast.stream import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
 from zoo.hub import HubError
 
 FILES = (MODEL, RECIPE, LOG)
@@ -50,9 +50,7 @@ def still(request: Request) -> Response:
 def picture_of(name: str, sha256: str) -> bytes:
     """What an agent's game shows after some seconds, or at its end, as PNG; kept until its weights are others."""
     agent, greedy = zoo.load(name), zoo.entries()[name].score.greedy
-    env = agent.make_env("rgb_array_list")
-    left = env.metadata["render_fps"] * (SECONDS_OF_FIRST + SECONDS_PER_CHUNK * (FIRST_CHUNK - 1))
-    env.close()
+    left = screen_of(agent.recipe).rate * (SECONDS_OF_FIRST + SECONDS_PER_CHUNK * (FIRST_CHUNK - 1))
     with closing(moments(agent, 0, greedy=greedy, watched=True)) as game:
         for moment in game:
             left -= len(moment.pictures)

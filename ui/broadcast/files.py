@@ -1,7 +1,6 @@
 """Streamed games as files, made of their chunks: nothing is played for them again."""
 
 import io
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +11,7 @@ from PIL import Image
 
 from a3c_core.play import Film
 from a3c_core.video import write_mp4
-from ui.broadcast.stream import SECONDS_PER_CHUNK, Broadcast, Part, header_of
+from ui.broadcast.stream import SECONDS_PER_CHUNK, Broadcast, Part, header_of, pixels_of
 from ui.episodes import Recording
 
 GIF_SECONDS = 20
@@ -23,10 +22,10 @@ GIF_PICTURES_PER_SECOND = 15
 def mp4_of(broadcast: Broadcast, path: Path) -> Recording:
     """A whole game as a video, written while it is played or, where it has been, at once. Raises BrokenOff, OSError."""
     first = next(broadcast.parts())
-    about = header_of(first.chunk).told["game"]
+    about = header_of(first.chunk)["game"]
     film = Film(_pictures(broadcast.parts(), about), about["rate"], tuple(about["pixel"]))
     write_mp4(film, path, title=_title(about), comment=_conditions(about), small=True)
-    told = [header_of(part.chunk).told for part in broadcast.parts()]
+    told = [header_of(part.chunk) for part in broadcast.parts()]
     rewards, values = (np.concatenate([header[key] for header in told]) for key in ("rewards", "values"))
     return Recording(path, about["env"], about["seed"], rewards.cumsum(), values)
 
@@ -83,7 +82,7 @@ class Unpacked(NamedTuple):
 
 
 def _unpacked(part: Part, about: dict[str, Any]) -> Unpacked:
-    data = zlib.decompress(part.chunk[4 + header_of(part.chunk).length :])
+    data = pixels_of(part.chunk)
     folded = np.frombuffer(data, np.uint8, offset=768).reshape(-1, about["height"], about["width"])
     return Unpacked(data[:768], np.bitwise_xor.accumulate(folded))
 

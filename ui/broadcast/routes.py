@@ -128,7 +128,7 @@ async def gif(request: Request) -> Response:
             break
     if not parts:
         return part
-    about = header_of(broadcast.chunks[0].chunk).told["game"]
+    about = header_of(broadcast.chunks[0].chunk)["game"]
     try:
         data = await run_in_threadpool(make_gif, Stretch(about, parts))
     except Busy:

@@ -356,17 +356,18 @@ def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: 
     return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
 
 
-class Header(NamedTuple):
-    """What a chunk begins with."""
-
-    length: int
-    told: dict[str, Any]
+def header_of(chunk: bytes) -> dict[str, Any]:
+    """What a chunk tells of its steps."""
+    return json.loads(chunk[4 : _pixels_at(chunk)])
 
 
-def header_of(chunk: bytes) -> Header:
-    """A chunk's header, after which its pixels begin."""
-    length = int.from_bytes(chunk[:4], "little")
-    return Header(length, json.loads(chunk[4 : 4 + length]))
+def pixels_of(chunk: bytes) -> bytes:
+    """A chunk's colours and pictures, unpacked."""
+    return zlib.decompress(chunk[_pixels_at(chunk) :])
+
+
+def _pixels_at(chunk: bytes) -> int:
+    return 4 + int.from_bytes(chunk[:4], "little")
 
 
 class Broadcasts:

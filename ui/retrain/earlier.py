@@ -1,19 +1,17 @@
 """The trainings of a visit that are over: their curves stay in the figure, to compare the next one with."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from a3c_core.recipe import Recipe
 from training.log import Progress
-from ui.figures import Line
+from ui.figures import Line, thinned
 from ui.settings import differences
 
 MOST_LINES = 5
 """Earlier trainings of one game in the figure."""
 POINTS = 100
 """Of an earlier training's curve."""
-
-Item = TypeVar("Item")
 
 
 class Earlier(NamedTuple):
@@ -22,13 +20,6 @@ class Earlier(NamedTuple):
     run_id: str
     env: str
     line: Line
-
-
-def thinned(items: Sequence[Item], most: int) -> list[Item]:
-    """`most` of the items at even distances, the first and the last among them, or all where they are fewer."""
-    if len(items) <= most:
-        return list(items)
-    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
 def known(moments: Sequence[Progress], field: str, most: int) -> tuple[list[float], list[float]]:

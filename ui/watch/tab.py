@@ -90,8 +90,7 @@ def build(page: gr.Blocks) -> None:
 
 def stages(entry: zoo.ZooEntry) -> list[tuple[str, int]]:
     """The moments of its training at which an agent can be watched; one is not finished where steps are left."""
-    done = min(100, 100 * entry.score.steps // entry.recipe.steps)
-    names = {0: "none", 100: "all" if done == 100 else f"{done} %"}
+    names = {0: "none", 100: "all" if entry.done == 100 else f"{entry.done} %"}
     return [(names.get(share, f"{share} %"), share) for share in entry.snapshots]
 
 
