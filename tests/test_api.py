@@ -13,6 +13,7 @@ import zoo
 from a3c_core.play import evaluate
 from tests.serving import ROOT, App
 from ui import api
+from ui.settings import SETTINGS
 
 ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers()))
 
@@ -43,6 +44,12 @@ def test_the_readmes_client_runs_as_printed(app: App):
     exec("\n".join(before).replace("http://127.0.0.1:7860", app.url), names)
     told = eval(last, names)
     assert told["returns"] == list(zoo.entries()["cartpole"].score.returns[:3])
+
+
+def test_each_setting_of_a_training_goes_by_its_name(app: App):
+    told = Client(app.url, verbose=False, analytics_enabled=False).view_api(return_format="dict")
+    names = [each["parameter_name"] for each in told["named_endpoints"]["/train"]["parameters"]]
+    assert names == ["game", *(setting.field for setting in SETTINGS)]
 
 
 @given(agent=ANYTHING, games=ANYTHING, first_seed=ANYTHING, protocol=ANYTHING)

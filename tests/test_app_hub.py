@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,11 +20,14 @@ from huggingface_hub import constants, scan_cache_dir
 from playwright.sync_api import Browser, Page, Response, expect
 
 import zoo
+from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment
 from tests.processes import wait_until
 from tests.serving import ROOT, App, serve, text_of
 from training.recipes import RECIPES
+from ui.broadcast import guests, stream
+from ui.broadcast.routes import ticket_of
 from ui.retrain import publishing
 from ui.retrain.runs import RUNS, Runs
 from ui.watch import strangers
@@ -207,20 +211,33 @@ def complaint(app: App) -> str:
 # Handlers, without a server, and so before any runs: whose threads go on
 
 
-def test_a_long_game_of_a_stranger_is_cut(server, repository, monkeypatch):
-    server.put("stranger/agent", repository)
-    monkeypatch.setattr(strangers, "STRANGERS_STEPS", 5)
-    seen = strangers.watch_repository("stranger/agent", 4)
-    assert text_of(seen.verdict).startswith("Return 5 in the first 5 steps; the rest was not played.")
-
-
 def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(server, repository, monkeypatch, capsys):
-    server.put("stranger/agent", repository)
-    monkeypatch.setattr(strangers, "filmed", lambda *_, **__: 1 / 0)
-    with pytest.raises(gr.Error, match="stranger/agent cannot play") as refused:
-        strangers.watch_repository("stranger/agent", 5)
+    server.put("stranger/breaks", repository)
+    monkeypatch.setattr(stream, "moments", lambda *_, **__: 1 / 0)
+    with pytest.raises(gr.Error, match="stranger/breaks cannot play") as refused:
+        strangers.invite("stranger/breaks", 5)
     assert not refused.value.print_exception
-    assert capsys.readouterr().out == "stranger/agent broke down while playing: ZeroDivisionError\n"
+    assert capsys.readouterr().out == "stranger/breaks broke down while playing: ZeroDivisionError\n"
+
+
+def test_a_repository_that_has_changed_is_another_agent(server, repository):
+    server.put("stranger/changes", repository)
+    strangers.invite("stranger/changes", 0)
+    before = ticket_of({"agent": "stranger/changes"})
+    server.put("stranger/changes", repository | {"README.md": b"Better now."})
+    strangers.invite("stranger/changes", 0)
+    after = ticket_of({"agent": "stranger/changes"})
+    assert after != before
+    assert after == before._replace(commit=after.commit)
+
+
+def test_guests_make_room_for_guests(monkeypatch):
+    monkeypatch.setattr(guests, "MOST_GUESTS", 2)
+    monkeypatch.setattr(guests, "_guests", OrderedDict())
+    for name in ("a/a", "b/b", "a/a", "c/c"):
+        guests.welcome(name, toy.beginner(), greedy=True, commit="")
+    assert [guests.watchable(name) is not None for name in ("a/a", "b/b", "c/c")] == [True, False, True]
+    assert guests.watchable("breakout")
 
 
 def test_strangers_make_room_for_strangers_and_nobody_else(server, repository, monkeypatch):
@@ -295,9 +312,9 @@ class Said(NamedTuple):
 
 
 QUESTIONS = [
-    ("offline", "watch_repository", "stranger/agent"),
-    ("offline", "watch", ONLY_ON_THE_HUB),
-    ("swallowed", "watch_repository", "stranger/agent"),
+    ("offline", "stranger/agent"),
+    ("offline", ONLY_ON_THE_HUB),
+    ("swallowed", "stranger/agent"),
 ]
 
 
@@ -305,13 +322,13 @@ QUESTIONS = [
 def answers(apps) -> Iterator[dict[tuple[str, str], Future[Said]]]:
     """What is heard of agents that a Hub has which does not answer; asked for once the apps' first games are there."""
 
-    def hear(name: str, endpoint: str, agent: str) -> Said:
+    def hear(name: str, agent: str) -> Said:
         started = time.monotonic()
-        return Said(sentence(getattr(apps, name), endpoint, agent, 0), time.monotonic() - started)
+        return Said(sentence(getattr(apps, name), "watch", agent, 0), time.monotonic() - started)
 
     assert [ask(app, "watch", "cartpole", 0)[0] for app in apps] == ["complete"] * 3
     with ThreadPoolExecutor() as pool:
-        yield {(name, endpoint): pool.submit(hear, name, endpoint, agent) for name, endpoint, agent in QUESTIONS}
+        yield {(name, agent): pool.submit(hear, name, agent) for name, agent in QUESTIONS}
 
 
 def test_the_page_works_while_it_waits_for_the_hub(apps, answers):
@@ -320,7 +337,7 @@ def test_the_page_works_while_it_waits_for_the_hub(apps, answers):
         httpx.get(chunk, params={"agent": ONLY_ON_THE_HUB}, timeout=0.5)
     assert ask(apps.swallowed, "watch", "cartpole", 0)[0] == "complete"
     assert httpx.get(chunk, params={"agent": "cartpole"}, timeout=60).status_code == 200
-    assert not answers["swallowed", "watch_repository"].done()
+    assert not answers["swallowed", "stranger/agent"].done()
 
 
 def test_a_silent_hub_does_not_delay_the_start(apps, homes, silent, tmp_path_factory):
@@ -341,43 +358,41 @@ def test_a_silent_hub_does_not_delay_the_start(apps, homes, silent, tmp_path_fac
 
 
 def test_a_strangers_agent_plays(app):
-    kind, (screen, verdict, curves, video) = ask(app, "watch_repository", "stranger/agent", 3)
-    assert kind == "complete"
-    steps = int(re.search(r'data-points="(\d+)"', curves)[1])
-    assert text_of(verdict).startswith(f"Return {steps} in this game. Keep the pole upright")
-    assert screen[0]["name"] == "stranger/agent, seed 3"
-    assert Path(video["path"]).name == "stranger-agent-seed-3.mp4"
-    assert len(iio.imread(httpx.get(video["url"]).content, plugin="FFMPEG", extension=".mp4")) == steps + 1
+    kind, (played,) = ask(app, "watch", "stranger/agent", 3)
+    assert (kind, played["return"]) == ("complete", played["steps"])
+    video = httpx.get(f"{app.url}{played['video'][1:]}")
+    assert 'filename="stranger-agent-seed-3.mp4"' in video.headers["content-disposition"]
+    assert len(iio.imread(video.content, plugin="FFMPEG", extension=".mp4")) == played["steps"] + 1
 
 
 @pytest.mark.parametrize("text", ["https://huggingface.co/stranger/agent/tree/main", "  stranger/agent "])
 def test_an_agents_address_will_do(app, text):
-    assert ask(app, "watch_repository", text, 3)[1][0][0]["name"] == "stranger/agent, seed 3"
+    assert ask(app, "watch", text, 3)[1][0]["video"] == "/arcade/video?agent=stranger%2Fagent&seed=3"
 
 
 @pytest.mark.parametrize("text", ["", "agent", "../../etc/passwd", "a b/c", EVIL, None, 7, ["stranger/agent"]])
-def test_what_names_no_repository_is_answered_with_a_sentence(app, text):
-    assert sentence(app, "watch_repository", text, 0)
+def test_what_names_no_agent_is_answered_with_a_sentence(app, text):
+    assert sentence(app, "watch", text, 0)
     assert complaint(app) == ""
 
 
 def test_a_bad_seed_is_explained_before_anything_is_fetched(app, loopback):
     asked = len(loopback.requests)
-    assert "The seed must be a whole number" in sentence(app, "watch_repository", "stranger/agent", -1)
+    assert "The seed must be a whole number" in sentence(app, "watch", "stranger/agent", -1)
     assert len(loopback.requests) == asked
 
 
 def test_an_agent_that_is_not_there_is_explained(app):
-    assert sentence(app, "watch_repository", "stranger/nobody", 0).startswith("Cannot find stranger/nobody: ")
+    assert sentence(app, "watch", "stranger/nobody", 0).startswith("Cannot find stranger/nobody: ")
 
 
 def test_visitors_do_not_see_what_the_host_may(app):
-    assert sentence(app, "watch_repository", "tester/secret", 0).startswith("Cannot find tester/secret: ")
+    assert sentence(app, "watch", "tester/secret", 0).startswith("Cannot find tester/secret: ")
 
 
 @pytest.mark.parametrize("name", SENTENCES)
 def test_a_hostile_repository_is_answered_with_a_sentence(app, homes, name):
-    said = sentence(app, "watch_repository", f"hostile/{name}", 0)
+    said = sentence(app, "watch", f"hostile/{name}", 0)
     assert "<" not in said
     assert str(homes["connected"]["directory"]) not in said
     assert len(said) < 1000
@@ -390,7 +405,10 @@ def test_a_stranger_is_watched_and_the_hostile_stay_inert(page, app):
     box = page.get_by_label("Repository")
     box.fill("stranger/agent")
     page.get_by_role("button", name="Watch it").click()
-    expect(page.locator("#watch-screen .name")).to_have_text("stranger/agent, seed 0")
+    name_of_game = page.locator("#watch-player .name")
+    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 0")
+    expect(page.locator("#watch-player canvas[data-step]")).to_have_attribute("data-step", re.compile("[1-9]"))
+    expect(page.get_by_role("radio", name="stranger/agent")).to_be_checked()
     for name, beginning in SENTENCES.items():
         box.fill(f"hostile/{name}")
         box.press("Enter")
@@ -400,7 +418,22 @@ def test_a_stranger_is_watched_and_the_hostile_stay_inert(page, app):
         assert "window.hurt" not in "".join(page.locator("script").all_inner_texts())
         toast.locator(".toast-close").click()
     assert page.evaluate("window.hurt") is None
-    expect(page.locator("#watch-screen .name")).to_have_text("stranger/agent, seed 0")
+    expect(page.locator("#watch-verdict")).to_contain_text("stranger/agent is somebody's agent from the Hub.")
+    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 0")
+    page.get_by_role("button", name="Another game").click()
+    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 1")
+    page.get_by_role("radio", name="none").check()
+    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 1, at 0 % of training")
+
+
+@needs_chromium
+def test_a_link_leads_to_a_strangers_game(browser, app, loopback, repository):
+    loopback.put("stranger/linked", repository)
+    with visit(browser, app, "?agent=stranger/linked&seed=5&at=9") as page:
+        expect(page.locator("#watch-player .name")).to_have_text("stranger/linked, likeliest actions, seed 5")
+    with visit(browser, app, "?agent=stranger/nobody") as page:
+        expect(page.get_by_text("Cannot find stranger/nobody")).to_be_visible()
+        expect(page.locator("#watch-player .name")).to_contain_text("breakout")
 
 
 def test_an_agent_of_the_zoo_that_is_only_on_the_hub_plays(apps, loopback):

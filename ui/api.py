@@ -11,6 +11,7 @@ import zoo
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.play import evaluate as evaluate_agent
 from ui.broadcast.routes import LAST_SEED, Refused, ticket_of
+from ui.broadcast.stream import agent_of
 from ui.episodes import GAMES_AT_ONCE
 from ui.settings import refusal, whole
 from zoo.hub import HubError
@@ -64,7 +65,7 @@ def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "
         ticket = ticket_of({"agent": str(agent), "protocol": str(protocol)})
         with GAMES_AT_ONCE:
             score = evaluate_agent(
-                zoo.load(ticket.agent),
+                agent_of(ticket),
                 games,
                 greedy=ticket.greedy,
                 protocol=ticket.protocol,

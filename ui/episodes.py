@@ -21,8 +21,6 @@ from a3c_core.video import write_mp4
 
 GAMES_AT_ONCE = threading.Semaphore(2)
 """Playing and encoding take a core each."""
-MOST_STEPS = 100_000
-"""More than any game of the zoo's takes."""
 
 
 class Recording(NamedTuple):
@@ -35,8 +33,6 @@ class Recording(NamedTuple):
     """[T] return so far, after each step."""
     values: np.ndarray
     """[T] the discounted sum of rewards that the agent expected from here on."""
-    cut: bool = False
-    """Whether the game went on, but was not played any further."""
 
     @property
     def total(self) -> float:
@@ -44,15 +40,13 @@ class Recording(NamedTuple):
         return float(self.returns[-1])
 
 
-def record(
-    agent: Agent, seed: int, video: Path, *, title: str, greedy: bool = True, max_steps: int = MOST_STEPS
-) -> Recording:
-    """Plays one game and writes it to `video`. Raises ValueError for a seed that is no scoring seed."""
+def record(agent: Agent, seed: int, video: Path, *, title: str) -> Recording:
+    """Plays one game with the likeliest actions and writes it to `video`. Raises ValueError for a seed that is no
+    scoring seed."""
     with GAMES_AT_ONCE:
-        episode = play(agent, seed, greedy=greedy, max_steps=max_steps)
+        episode = play(agent, seed)
         write_mp4(film(agent, episode), video, title=title, comment=episode.outcome, small=True)
-    cut = len(episode.actions) == max_steps
-    return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values, cut)
+    return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values)
 
 
 class Shelf:
@@ -104,18 +98,6 @@ SHELF = Shelf(size=64)
 
 def new_video(name: str) -> Path:
     """Where a video may be written, in a directory of its own."""
-    video = scratch() / secrets.token_hex(4) / f"{name.replace('/', '-')}.mp4"
+    video = scratch() / secrets.token_hex(4) / f"{name}.mp4"
     video.parent.mkdir()
     return video
-
-
-def filmed(
-    key: Hashable, name: str, load: Callable[[], Agent], seed: int, *, greedy: bool, max_steps: int
-) -> Recording:
-    """A game from the shelf, or recorded now. Raises CheckpointError or OSError where it can't be played."""
-
-    def make() -> Recording:
-        video, title = new_video(f"{name}-seed-{seed}"), f"A3C Arcade: {name}"
-        return record(load(), seed, video, title=title, greedy=greedy, max_steps=max_steps)
-
-    return SHELF.get(key, make)

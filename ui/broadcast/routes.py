@@ -16,6 +16,7 @@ from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
 from ui.broadcast.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
+from ui.broadcast.guests import watchable
 from ui.broadcast.nudges import nudges_of
 from ui.broadcast.sights import look
 from ui.broadcast.stream import (
@@ -51,24 +52,24 @@ class Refused(ValueError):
 
 def ticket_of(asked: Mapping[str, str]) -> Ticket:
     """The ticket that an address' query names. Raises Refused, with a sentence."""
-    entries = zoo.entries()
-    entry = entries.get(asked.get("agent", ""))
-    if entry is None:
-        raise Refused(f"Choose an agent: {' or '.join(entries)}.")
+    agent = watchable(asked.get("agent", ""))
+    if agent is None:
+        raise Refused(f"Choose an agent: {' or '.join(zoo.entries())}.")
     snapshot = number(asked, "snapshot", 100, 100)
-    if snapshot not in entry.snapshots:
-        raise Refused(f"{entry.name} has these snapshots: {', '.join(map(str, entry.snapshots))}.")
-    actions = asked.get("actions", "greedy" if entry.score.greedy else "sampled")
+    if snapshot not in agent.snapshots:
+        raise Refused(f"{agent.name} has these snapshots: {', '.join(map(str, agent.snapshots))}.")
+    actions = asked.get("actions", "greedy" if agent.greedy else "sampled")
     if actions not in ("greedy", "sampled"):
         raise Refused("Actions are greedy or sampled.")
     protocol = asked.get("protocol", "classic")
-    if protocol not in get_args(Protocol) or (protocol != "classic" and entry.recipe.env not in ROMS):
+    if protocol not in get_args(Protocol) or (protocol != "classic" and agent.recipe.env not in ROMS):
         raise Refused("The protocol is classic, or sticky for Atari's games.")
     try:
-        nudges = nudges_of(asked.get("nudges", ""), entry.recipe, MOST_STEPS)
+        nudges = nudges_of(asked.get("nudges", ""), agent.recipe, MOST_STEPS)
     except ValueError as error:
         raise Refused(str(error)) from None
-    return Ticket(entry.name, number(asked, "seed", 0, LAST_SEED), snapshot, actions == "greedy", protocol, nudges)
+    seed, greedy = number(asked, "seed", 0, LAST_SEED), actions == "greedy"
+    return Ticket(agent.name, seed, snapshot, greedy, protocol, nudges, agent.commit)
 
 
 def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
@@ -133,7 +134,7 @@ async def gif(request: Request) -> Response:
         data = await run_in_threadpool(make_gif, Stretch(about, parts))
     except Busy:
         return refusal(503, WAITED_FOR)
-    name = f"{broadcast.ticket.agent}-seed-{broadcast.ticket.seed}-step-{parts[0].first}.gif"
+    name = f"{file_name(broadcast.ticket)}-step-{parts[0].first}.gif"
     return Response(data, media_type="image/gif", headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
@@ -189,7 +190,7 @@ async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 
             return part
         if broadcast.over and n >= len(broadcast.chunks):
             return Response(status_code=204)
-        if broadcast.failed:
+        if broadcast.error:
             return refusal(500, "This game broke off. Choose another seed.")
         if not broadcast.alive or await request.is_disconnected():
             break
@@ -205,7 +206,7 @@ def recorded(ticket: Ticket) -> Recording:
 
     def make() -> Recording:
         with FILES.turn():
-            return mp4_of(BROADCASTS.get(ticket), new_video(f"{ticket.agent}-seed-{ticket.seed}"))
+            return mp4_of(BROADCASTS.get(ticket), new_video(file_name(ticket)))
 
     return SHELF.get(ticket, make)
 
@@ -223,8 +224,12 @@ def video(request: Request) -> Response:
         return refusal(503, WAITED_FOR)
     except (CheckpointError, OSError, BrokenOff):
         return refusal(500, "The game could not be recorded. Please try later.")
-    name = f"{ticket.agent}-seed-{ticket.seed}.mp4"
-    return FileResponse(path, media_type="video/mp4", filename=name)
+    return FileResponse(path, media_type="video/mp4", filename=f"{file_name(ticket)}.mp4")
+
+
+def file_name(ticket: Ticket) -> str:
+    """What a game is called as a file."""
+    return f"{ticket.agent.replace('/', '-')}-seed-{ticket.seed}"
 
 
 def health(request: Request) -> Response:

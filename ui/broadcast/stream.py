@@ -24,10 +24,12 @@ import numpy as np
 
 import zoo
 from a3c_core.agent import Agent
+from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import Protocol, make_env
 from a3c_core.nudge import Nudge, kinds_of
 from a3c_core.play import Moment, moments
 from a3c_core.recipe import Recipe
+from ui.broadcast.guests import watchable
 from ui.broadcast.nudges import written
 from ui.broadcast.sights import Sight, sight_of
 from ui.broadcast.stage import Stage
@@ -65,6 +67,8 @@ class Ticket(NamedTuple):
     greedy: bool = True
     protocol: Protocol = "classic"
     nudges: tuple[Nudge, ...] = ()
+    commit: str = ""
+    """Of the repository, where the agent is a stranger's."""
 
 
 class Part(NamedTuple):
@@ -167,7 +171,8 @@ class Broadcast:
         self.chunks: list[Part] = []
         self.over = False
         """Whether the last chunk is the game's last."""
-        self.failed = False
+        self.error: Exception | None = None
+        """Why it broke off."""
         self.total = 0.0
         """The return so far."""
         self._wanted, self._asked, self._ended = 0, time.monotonic(), False
@@ -224,7 +229,7 @@ class Broadcast:
     def _tell(self) -> None:
         """Wakes those who wait for a chunk that is there, or all where none will come any more."""
         for listener in list(self._listeners.values()):
-            if listener.number < len(self.chunks) or self.over or self.failed or self._ended:
+            if listener.number < len(self.chunks) or self.over or self.error or self._ended:
                 with suppress(RuntimeError):  # its loop has ended
                     listener.wake()
 
@@ -235,7 +240,7 @@ class Broadcast:
                 if self.over and number >= len(self.chunks):
                     return
                 if not self.alive:
-                    raise BrokenOff
+                    raise BrokenOff from self.error
                 time.sleep(LOOK_SECONDS)
             yield part
 
@@ -272,9 +277,11 @@ class Broadcast:
                     if not self._watched():
                         return
             self.over = True
-        except Exception:
-            self.failed = True
-            raise
+        except Exception as error:  # a stranger's weights fit their recipe and can still break anything
+            self.error = error
+            if self.ticket.agent in zoo.entries():
+                raise
+            print(f"{self.ticket.agent} broke down while playing: {type(error).__name__}")
         finally:
             self._tell()
 
@@ -322,7 +329,7 @@ def about_game(ticket: Ticket, agent: Agent, moment: Moment, rate: int, pixel: t
             "width": width,
             "pixel": pixel,
             "rate": rate,
-            "actions": ACTIONS.get(agent.recipe.env),
+            "actions": ALL_ACTIONS if agent.recipe.full_action_space else ACTIONS.get(agent.recipe.env),
             "kinds": kinds_of(agent.recipe),
             "pictured": moment.obs.ndim == 3,
             "trained": agent.steps,
@@ -337,6 +344,10 @@ ACTIONS = {
     "ALE/SpaceInvaders-v5": ["wait", "fire", "right", "left", "right, fire", "left, fire"],
 }
 """What each action does; Pendulum's is a torque."""
+
+DIRECTIONS = ["up", "right", "left", "down", "up right", "up left", "down right", "down left"]
+ALL_ACTIONS = ["wait", "fire", *DIRECTIONS, *(f"{direction}, fire" for direction in DIRECTIONS)]
+"""What each action of an Atari's full set does, in ALE's order."""
 
 
 def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:
@@ -425,5 +436,13 @@ class Broadcasts:
             size -= self._games.pop(ticket).size
 
 
-BROADCASTS = Broadcasts(lambda ticket: zoo.load(ticket.agent, ticket.snapshot))
+def agent_of(ticket: Ticket) -> Agent:
+    """The agent of a ticket. Raises CheckpointError, HubError."""
+    found = watchable(ticket.agent)
+    if found is None:  # a guest who has left since the ticket was written
+        raise CheckpointError(f"{ticket.agent} is not here any more")
+    return found.open(ticket.snapshot)
+
+
+BROADCASTS = Broadcasts(agent_of)
 atexit.register(BROADCASTS.end)

@@ -106,7 +106,7 @@ async def rival(request: Request) -> Response:
         return refusal(400, str(error))
     except (Full, HubError, CheckpointError, OSError):
         return refusal(503, "The agent cannot play at the moment.")
-    if game.failed:
+    if game.error:
         return refusal(500, "The agent's game broke off.")
     over = game.over  # before its return, which may still grow
     game.part(len(game.chunks), ahead=RIVAL_SECONDS)

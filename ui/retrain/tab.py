@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from html import escape
+from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -227,6 +228,16 @@ def train(
         raise
     finally:
         RUNS.leave(run)
+
+
+def named_settings() -> Signature:
+    """What gradio tells programs of `train`: each setting by its name, where Python knows but `*values`."""
+    told = signature(train)
+    settings = [Parameter(each.field, Parameter.POSITIONAL_OR_KEYWORD) for each in SETTINGS]
+    return told.replace(parameters=[*list(told.parameters.values())[:-1], *settings])
+
+
+train.__signature__ = named_settings()
 
 
 def wait_in_line(run: Run) -> Iterator[View]:

@@ -1,6 +1,6 @@
 """The Watch tab: an agent of the zoo plays a game."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -10,29 +10,30 @@ import gradio as gr
 import zoo
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
+from ui.broadcast.guests import Watchable, watchable
 from ui.broadcast.routes import LAST_SEED, WAITED_FOR, Refused, recorded, ticket_of
 from ui.broadcast.routes import number as whole_of
 from ui.broadcast.stream import BROADCASTS, MOST_STEPS, BrokenOff, Full, get_ready
 from ui.figures import number
 from ui.games import game_of
 from ui.line import Busy
-from ui.screen import PLAIN, into_view, screen
+from ui.screen import PLAIN, into_view
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
-from ui.watch.strangers import watch_repository
+from ui.watch.strangers import invite, named
+from zoo import hub
 from zoo.hub import HubError
 
 
 class Shown(NamedTuple):
-    """What choosing a game of the zoo puts on the page; what a stranger's left there goes."""
+    """What choosing a game puts on the page."""
 
+    agent: Any
     player: dict[str, Any]
     verdict: str
     seed: int
     snapshot: Any
     sticky: Any
-    screen: list[dict[str, Any]]
-    curves: str
 
 
 def build(page: gr.Blocks) -> None:
@@ -40,10 +41,9 @@ def build(page: gr.Blocks) -> None:
     names = list(zoo.entries())
     with gr.Column(elem_classes="cabinet"):
         stage = player("watch-player")
-        stranger_stage = screen("watch-screen")
         with gr.Column(elem_classes="controls"):
             agent = choice(names, label="Agent")
-            snapshot = choice(stages(zoo.entries()[names[0]]), label="Training", info="Watch it learn.")
+            snapshot = choice(stages(watchable(names[0])), label="Training", info="Watch it learn.")
             snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
             another = gr.Button("Another game", variant="primary")
@@ -61,45 +61,32 @@ def build(page: gr.Blocks) -> None:
                     elem_id="watch-repo",
                 )
                 fetch = gr.Button("Watch it", elem_classes="quiet")
-                download = gr.DownloadButton("Download the video", elem_id="watch-download", elem_classes="quiet")
-        curves = gr.HTML(elem_id="watch-curves", elem_classes="curves", **PLAIN)
 
-    chosen, shown = (
-        [agent, snapshot, seed, actions, sticky],
-        [stage, verdict, seed, snapshot, sticky, stranger_stage, curves],
-    )
+    chosen, shown = [agent, snapshot, seed, actions, sticky], [agent, stage, verdict, seed, snapshot, sticky]
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
-    page.load(arrive, None, [agent, actions, *shown], **quiet)
+    page.load(arrive, None, [actions, *shown], **quiet)
     gr.api(watch, api_name="watch", concurrency_limit=2)
 
     asked = [fetch.click, repo.submit]
-    gr.on(asked, js=into_view("watch-screen"))
-    played = gr.on(
-        asked,
-        watch_repository,
-        [repo, seed],
-        [stranger_stage, verdict, curves, download],
-        api_name="watch_repository",
-        concurrency_limit=4,
-        show_progress_on=[stranger_stage],
-    )
-    played.success(js=into_view("watch-screen"))
+    begun = gr.on(asked, show_stranger, [repo, seed, agent], shown, **quiet | {"concurrency_limit": 4})
+    begun.success(js=into_view("watch-player"))
 
 
-def stages(entry: zoo.ZooEntry) -> list[tuple[str, int]]:
+def stages(agent: Watchable) -> list[tuple[str, int]]:
     """The moments of its training at which an agent can be watched; one is not finished where steps are left."""
-    names = {0: "none", 100: "all" if entry.done == 100 else f"{entry.done} %"}
-    return [(names.get(share, f"{share} %"), share) for share in entry.snapshots]
+    entry = zoo.entries().get(agent.name)
+    names = {0: "none", 100: f"{entry.done} %" if entry and entry.done < 100 else "all"}
+    return [(names.get(share, f"{share} %"), share) for share in agent.snapshots]
 
 
 def show_game(agent: object, snapshot: object, seed: object, actions: object, sticky: object) -> Shown:
-    """Another game of an agent of the zoo. Raises gr.Error, with a sentence, for what is not on offer."""
-    entry = zoo.entries().get(agent) if isinstance(agent, str) else None
-    kept = {"snapshot": str(snapshot)} if entry and snapshot in entry.snapshots else {}
+    """Another game of an agent. Raises gr.Error, with a sentence, for what is not on offer."""
+    known = watchable(agent) if isinstance(agent, str) else None
+    kept = {"snapshot": str(snapshot)} if known and snapshot in known.snapshots else {}
     chosen = {"actions": actions} if actions else {}
-    protocol = {"protocol": "sticky"} if sticky and entry and entry.recipe.env in ROMS else {}
+    protocol = {"protocol": "sticky"} if sticky and known and known.recipe.env in ROMS else {}
     seed = whole(seed, "The seed", 0, LAST_SEED)
     return shown_by({"agent": str(agent), "seed": str(seed)} | kept | chosen | protocol)
 
@@ -116,42 +103,72 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
         ticket, at = ticket_of(asked), whole_of(asked, "at", 0, MOST_STEPS)
     except Refused as error:
         raise refusal(escape(str(error))) from None
-    entry = zoo.entries()[ticket.agent]
+    names, agent = list(zoo.entries()), watchable(ticket.agent)
     return Shown(
+        agent=gr.update(choices=names if agent.name in names else [*names, agent.name], value=agent.name),
         player=showing(ticket, at or None),
-        verdict=about(entry),
+        verdict=about(agent),
         seed=ticket.seed,
-        snapshot=gr.update(choices=stages(entry), value=ticket.snapshot),
-        sticky=gr.update(visible=entry.recipe.env in ROMS, value=ticket.protocol == "sticky"),
-        screen=[],
-        curves="",
+        snapshot=gr.update(choices=stages(agent), value=ticket.snapshot),
+        sticky=gr.update(visible=agent.recipe.env in ROMS, value=ticket.protocol == "sticky"),
     )
 
 
-def arrive(request: gr.Request) -> tuple[Any, ...]:
+def show_stranger(text: object, seed: object, agent: object) -> Iterator[Shown]:
+    """A game of anybody's agent on the Hub, in the place of `agent`. Raises gr.Error, with a sentence."""
+    repo, seed = named(text), whole(seed, "The seed", 0, LAST_SEED)
+    yield only(f"<p>Fetching {escape(repo)} from the Hub.</p>")
+    try:
+        invite(repo, seed)
+    except gr.Error:
+        before = watchable(agent) if isinstance(agent, str) else None
+        yield only(about(before) if before else "")
+        raise
+    yield shown_by({"agent": repo, "seed": str(seed)})
+
+
+def only(verdict: object) -> Shown:
+    """Nothing on the page changes but the words beside the game."""
+    return Shown(**dict.fromkeys(Shown._fields, gr.skip()) | {"verdict": verdict})
+
+
+def arrive(request: gr.Request) -> Iterator[tuple[Any, ...]]:
     """What the page shows first: the game that its address names, else the zoo's first agent."""
     asked = {} if "play" in request.query_params else dict(request.query_params)  # that is the Play tab's
+    name = asked.get("agent", "")
     try:
+        if hub.repository(name) and watchable(name) is None:
+            yield gr.skip(), *only(f"<p>Fetching {escape(name)} from the Hub.</p>")
+            invite(named(name), 0)
         shown = shown_by({"agent": next(iter(zoo.entries()))} | asked)
     except gr.Error as error:
         gr.Warning(error.message)  # which only an event of the queue can show
         asked, shown = {}, shown_by({"agent": next(iter(zoo.entries()))})
-    return shown.player["agent"], asked.get("actions", ""), *shown
+    yield asked.get("actions", ""), *shown
 
 
-def about(entry: zoo.ZooEntry) -> str:
+def about(agent: Watchable) -> str:
     """What an agent scores on average, and what a good score is."""
+    name, goal = escape(agent.name), escape(game_of(agent.recipe.env).goal)
+    entry = zoo.entries().get(agent.name)
+    if entry is None:
+        return f"<p>{name} is somebody's agent from the Hub.</p><p>{goal}</p>"
     score = entry.score
     return (
-        f"<p>{escape(entry.name)} scores <strong>{number(score.mean)} ± {number(score.std)}</strong> on average "
-        f"({escape(score.conditions)}).</p><p>{escape(game_of(entry.recipe.env).goal)}</p>"
+        f"<p>{name} scores <strong>{number(score.mean)} ± {number(score.std)}</strong> on average "
+        f"({escape(score.conditions)}).</p><p>{goal}</p>"
     )
 
 
 def watch(agent: str, seed: int) -> dict[str, Any]:
-    """Plays one game with an agent of the zoo: its return, its steps, and where its video is."""
+    """Plays one game with an agent of the zoo or of anybody's repository on the Hub, `user/name`: its return, its
+    steps, and where its video is."""
+    seed = whole(seed, "The seed", 0, LAST_SEED)
+    if "/" in str(agent):
+        agent = named(agent)
+        invite(agent, seed)
     try:
-        ticket = ticket_of({"agent": str(agent), "seed": str(whole(seed, "The seed", 0, LAST_SEED))})
+        ticket = ticket_of({"agent": str(agent), "seed": str(seed)})
         recording = recorded(ticket)
     except Refused as error:
         raise refusal(escape(str(error))) from None

@@ -1,0 +1,54 @@
+"""Who can be watched: the agents of the zoo, and those of strangers that visitors have had fetched from the Hub."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import NamedTuple
+
+import zoo
+from a3c_core.agent import Agent
+from a3c_core.recipe import Recipe
+
+MOST_GUESTS = 16
+"""Strangers' agents that stay; the one not asked for longest leaves for another."""
+
+
+class Watchable(NamedTuple):
+    """An agent that can be watched."""
+
+    name: str
+    recipe: Recipe
+    snapshots: Sequence[int]
+    greedy: bool
+    """How it plays unless a visitor wants it otherwise: as it was scored."""
+    open: Callable[[int], Agent]
+    """The agent at one of its snapshots; raises as `zoo.load` does."""
+    commit: str = ""
+    """Which state of a stranger's repository it is; the zoo's have but one."""
+
+
+_guests: OrderedDict[str, Watchable] = OrderedDict()
+_lock = Lock()
+
+
+def watchable(name: str) -> Watchable | None:
+    """The agent of that name, of the zoo or a guest; None where there is none."""
+    if entry := zoo.entries().get(name):
+        return Watchable(name, entry.recipe, entry.snapshots, entry.score.greedy, lambda share: zoo.load(name, share))
+    with _lock:
+        if name in _guests:
+            _guests.move_to_end(name)
+        return _guests.get(name)
+
+
+def welcome(name: str, agent: Agent, *, greedy: bool, commit: str) -> None:
+    """Lets a stranger's agent be watched, as it is and as it was before its training."""
+
+    def at(share: int) -> Agent:
+        return agent if share else Agent.untrained(agent.recipe)
+
+    with _lock:
+        _guests[name] = Watchable(name, agent.recipe, (0, 100), greedy, at, commit)
+        _guests.move_to_end(name)
+        while len(_guests) > MOST_GUESTS:
+            _guests.popitem(last=False)
