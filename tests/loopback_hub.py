@@ -6,11 +6,13 @@
 import base64
 import hashlib
 import json
+import math
 import os
 import re
 import socket
 import struct
 import threading
+import time
 import types
 from collections.abc import Callable
 from contextlib import suppress
@@ -178,6 +180,8 @@ class LoopbackHub:
         self.large_files: dict[str, bytes] = {}
         """All that was uploaded as such, by SHA-256."""
         self.requests: list[tuple[str, str]] = []
+        self.first_asked = math.inf
+        """When the first of them came, by `time.monotonic`."""
         """Method and path of all that arrived, also of those that met a fault."""
         self.lock = threading.RLock()
         self.closed = threading.Event()
@@ -242,6 +246,7 @@ class LoopbackHub:
     def arrived(self, visit: "Visit") -> PlannedFault | None:
         """Notes a request and returns what is to happen to it."""
         with self.lock:
+            self.first_asked = min(self.first_asked, time.monotonic())
             self.requests.append((visit.method, visit.path))
             for plan in self._faults:
                 if plan.left != 0 and re.search(plan.pattern, f"{visit.method} {visit.path}"):

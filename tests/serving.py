@@ -46,8 +46,10 @@ class App(NamedTuple):
 
     url: str
     pid: int
+    started: float
+    """When it was, by `time.monotonic`."""
     seconds: float
-    """From its start to its first answer."""
+    """From then to its first answer."""
     asked: Path
     """A line per host that it tried to reach."""
     at_rest: set[int]
@@ -88,7 +90,7 @@ def serve(directory: Path, *, root: Path = ROOT, **environment: str) -> Iterator
         assert process.poll() is None, output.read_text()
         seconds = time.monotonic() - started
         staying = _staying(process.pid)
-        yield App(url, process.pid, seconds, asked, staying, output)
+        yield App(url, process.pid, started, seconds, asked, staying, output)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)

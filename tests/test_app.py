@@ -96,7 +96,7 @@ def test_choosing_a_game_presets_its_settings_and_no_others(game, shown):
 
 @pytest.mark.parametrize("agent", ["nobody", None, {}, "../cartpole"])
 def test_an_unknown_agent_is_answered_with_a_sentence(agent):
-    with pytest.raises(gr.Error, match="Choose an agent"):
+    with pytest.raises(gr.Error, match=r"Choose an agent|Name a repository"):
         watch.watch(agent, 0)
 
 
@@ -117,7 +117,7 @@ def test_a_choice_shows_its_game_and_what_to_expect_of_it():
     asked = {"agent": "pong", "snapshot": 25, "seed": 7, "actions": "sampled", "protocol": "sticky"}
     assert shown.player.items() >= asked.items()
     assert number(zoo.entries()["pong"].score.mean) in shown.verdict
-    assert (shown.seed, shown.screen, shown.curves) == (7, [], "")
+    assert shown.seed == 7
     assert shown.sticky["visible"]
 
 
