@@ -1,10 +1,12 @@
 """The screen: one game, or several side by side, as videos that start by themselves and begin anew together."""
 
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
 from gradio.data_classes import FileData
+from huggingface_hub import constants
 
 from ui.episodes import Recording
 from ui.figures import number
@@ -31,6 +33,12 @@ def screen(elem_id: str) -> gr.HTML:
     """An empty screen. Its value is what `show` returns; the script sets texts as text, never as HTML."""
     plain = PLAIN | {"js_on_load": script("screen.js")}
     return gr.HTML(elem_id=elem_id, elem_classes="screen", html_template='<div class="stage"></div>', **plain)
+
+
+def link_to(repo: str) -> str:
+    """A link to a repository on the Hub."""
+    address = escape(f"{constants.ENDPOINT}/{repo}", quote=True)
+    return f'<a href="{address}" target="_blank" rel="noopener">{escape(repo)}</a>'
 
 
 def into_view(elem_id: str) -> str:

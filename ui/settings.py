@@ -15,11 +15,12 @@ TRAINABLE = ("cartpole", "pendulum")
 """Recipes that learn within minutes on a small machine."""
 
 
-def choice(
-    options: list[Any], *, label: str, info: str | None = None, value: object = None, elem_id: str | None = None
-) -> gr.Radio:
-    """A radio button, `value` or the first option chosen, that hands any value on: handlers answer an unknown one."""
-    radio = gr.Radio(options, label=label, info=info, elem_id=elem_id)
+def choice(options: list[Any], *, label: str, info: str | None = None, value: object = None, **marks: str) -> gr.Radio:
+    """A radio button, `value` or the first option chosen, that hands any value on: handlers answer an unknown one.
+
+    `marks` are its elem_id or elem_classes.
+    """
+    radio = gr.Radio(options, label=label, info=info, **marks)
     radio.preprocess = lambda payload: payload
     first = options[0]
     radio.value = value or (first[1] if isinstance(first, tuple) else first)

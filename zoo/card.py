@@ -80,7 +80,7 @@ def description(entry: ZooEntry) -> str:
             *(f"  score        {score_words(score)}" for score in (entry.score, entry.sticky_score) if score),
             f"  trained      {entry.score.steps:,} steps in {duration(entry.hours)} on {entry.machine}",
             *([f"  learning     {learning_words(entry)}"] if entry.learning else []),
-            f"  made by      {entry.command}",
+            "  made by      " + entry.command.replace("\n", "\n" + 15 * " "),
             f"  weights      {entry.parameters:,} in {entry.directory}, licence {entry.licence}",
             f"  recipe       {numbers}",
         ]

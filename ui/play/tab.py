@@ -37,8 +37,8 @@ def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
             rival = player("play-rival")
             rival.visible = False
         with gr.Column(elem_classes="controls"):
-            game = choice([(game_of(recipe.env).name, name) for name, recipe in PLAYABLE.items()], label="Game")
-            game.elem_id = "play-game"
+            games = [(game_of(recipe.env).name, name) for name, recipe in PLAYABLE.items()]
+            game = choice(games, label="Game", elem_id="play-game", elem_classes="games")
             seed = gr.Number(0, label="Seed", info="The agent plays the same one.", elem_id="play-seed")
             another = gr.Button("Another seed", elem_classes="quiet")
             speed = choice([(word, percent) for percent, word in SPEED_WORDS.items()], label="Speed")

@@ -2,16 +2,15 @@
 
 import os
 from collections.abc import Iterator
-from html import escape
 
 import gradio as gr
-from huggingface_hub import constants
 
 from a3c_core.checkpoint import CheckpointError
 from training.publish import Publication
 from training.publish import publish as publish_agent
 from ui.episodes import GAMES_AT_ONCE
 from ui.retrain.runs import RUNS
+from ui.screen import link_to
 from ui.settings import name_of, refusal
 from ui.status import status_of
 from ui.watch.strangers import words_of
@@ -52,5 +51,4 @@ def publish(run_id: str | None, profile: gr.OAuthProfile | None, token: gr.OAuth
     except (CheckpointError, OSError) as error:
         yield status_of(f"{words_of(error)} {UNPUBLISHED}")
         return
-    address = escape(f"{constants.ENDPOINT}/{repo}", quote=True)
-    yield f'<p role="status">Published: <a href="{address}" target="_blank" rel="noopener">{escape(repo)}</a></p>'
+    yield f'<p role="status">Published: {link_to(repo)}</p>'

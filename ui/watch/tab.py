@@ -17,7 +17,7 @@ from ui.broadcast.stream import BROADCASTS, MOST_STEPS, BrokenOff, Full, get_rea
 from ui.figures import number
 from ui.games import game_of
 from ui.line import Busy
-from ui.screen import PLAIN, into_view
+from ui.screen import PLAIN, into_view, link_to
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
 from ui.watch.strangers import invite, named
@@ -42,7 +42,7 @@ def build(page: gr.Blocks) -> None:
     with gr.Column(elem_classes="cabinet"):
         stage = player("watch-player")
         with gr.Column(elem_classes="controls"):
-            agent = choice(names, label="Agent")
+            agent = choice(names, label="Agent", elem_classes="games")
             snapshot = choice(stages(watchable(names[0])), label="Training", info="Watch it learn.")
             snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
@@ -152,7 +152,7 @@ def about(agent: Watchable) -> str:
     name, goal = escape(agent.name), escape(game_of(agent.recipe.env).goal)
     entry = zoo.entries().get(agent.name)
     if entry is None:
-        return f"<p>{name} is somebody's agent from the Hub.</p><p>{goal}</p>"
+        return f"<p>{link_to(agent.name)} is somebody's agent from the Hub.</p><p>{goal}</p>"
     score = entry.score
     return (
         f"<p>{name} scores <strong>{number(score.mean)} ± {number(score.std)}</strong> on average "
