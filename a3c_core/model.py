@@ -4,7 +4,7 @@ Every input is time-major, [T, B, ...]: T steps of B environments. Acting is T=1
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
@@ -16,6 +16,9 @@ from torch.nn import functional
 from a3c_core.envs import Spaces
 from a3c_core.recipe import Recipe
 
+Generators = Sequence[torch.Generator]
+"""Where drawn actions come from: one for each of B environments."""
+
 Memory = tuple[Tensor, ...]
 """What a recurrent core carries from step to step: tensors [B, size]; empty for a feed-forward one."""
 
@@ -26,12 +29,15 @@ class DiscretePolicy(Categorical):
     def __init__(self, logits: Tensor) -> None:
         super().__init__(logits=logits, validate_args=False)
 
-    def act(self, *, greedy: bool = False, generator: torch.Generator | None = None) -> Tensor:
-        """The likeliest action, or one drawn from the policy."""
+    def act(self, *, greedy: bool = False, generators: Generators | None = None) -> Tensor:
+        """The likeliest action, or one drawn from the policy, [T, B]."""
         if greedy:
             return self.logits.argmax(-1)
-        drawn = torch.multinomial(self.probs.flatten(0, -2), 1, generator=generator)
-        return drawn.view(self.batch_shape)
+        if generators is None:
+            return torch.multinomial(self.probs.flatten(0, -2), 1).view(self.batch_shape)
+        return torch.cat(
+            [torch.multinomial(self.probs[:, b], 1, generator=each) for b, each in enumerate(generators)], 1
+        )
 
     def describe(self) -> Tensor:
         """Each action's probability, [T, B, actions]."""
@@ -44,9 +50,14 @@ class ContinuousPolicy(Independent):
     def __init__(self, mean: Tensor, std: Tensor) -> None:
         super().__init__(Normal(mean, std, validate_args=False), 1, validate_args=False)
 
-    def act(self, *, greedy: bool = False, generator: torch.Generator | None = None) -> Tensor:
-        """The mean action, or one drawn from the policy."""
-        return self.mean if greedy else torch.normal(self.mean, self.stddev, generator=generator)
+    def act(self, *, greedy: bool = False, generators: Generators | None = None) -> Tensor:
+        """The mean action, or one drawn from the policy, [T, B, dimensions]."""
+        if greedy:
+            return self.mean
+        if generators is None:
+            return torch.normal(self.mean, self.stddev)
+        pairs = zip(self.mean.unbind(1), self.stddev.unbind(1), generators, strict=True)
+        return torch.stack([torch.normal(mean, std, generator=each) for mean, std, each in pairs], 1)
 
     def describe(self) -> Tensor:
         """Mean and standard deviation of each dimension, [T, B, 2 * dimensions]."""

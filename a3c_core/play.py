@@ -88,7 +88,7 @@ def moments(
             seen, before = np.asarray(obs), memory
             with one_thread():
                 policy, value, memory = agent.think(seen[None], memory)
-                action = policy.act(greedy=greedy, generator=generator)[0, 0].numpy()
+                action = policy.act(greedy=greedy, generators=[generator])[0, 0].numpy()
             obs, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
             pictures = list(env.render()) if watched else []
@@ -233,8 +233,9 @@ class Score:
         return f"{rules}{len(self.returns)} games, {'greedy' if self.greedy else 'sampled'} actions, {seeds}"
 
 
-GAMES_AT_ONCE = 32
-"""Enough to make good use of a batch, few enough that not many wait for the longest game to end."""
+GAMES_AT_ONCE, ATARI_GAMES_AT_ONCE = 32, 8
+"""Enough to make good use of a batch, few enough that not many places idle until the longest game has ended, which in
+Atari can take twenty times as long as others."""
 
 
 def evaluate(
@@ -246,7 +247,8 @@ def evaluate(
     first_seed: int = 0,
     progress: Callable[[int], None] = lambda finished: None,
 ) -> Score:
-    """Scores an agent over `episodes` games, stepped in batches; each game counts once, long or short.
+    """Scores an agent over `episodes` games, stepped in batches; each game counts once, long or short, and is the one
+    that `play` plays with its seed but for the rounding of a batch.
 
     `progress` is called with the number of finished games after each step; what it raises ends the evaluation.
     Raises ValueError for seeds that are no scoring seeds.
@@ -255,22 +257,25 @@ def evaluate(
         raise ValueError("episodes must be at least 1")
     seeds = range(first_seed, first_seed + episodes)
     check_seeds(seeds)
-    generator = torch.Generator().manual_seed(first_seed)
-    count = min(episodes, GAMES_AT_ONCE)
+    count = min(episodes, ATARI_GAMES_AT_ONCE if agent.recipe.env in ROMS else GAMES_AT_ONCE)
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds[:count]]
     returns, finished = np.zeros(episodes), 0
     game, fresh, memory = np.arange(count), np.ones(count, dtype=bool), None
     with closing(make_scoring_envs(agent.recipe, count, protocol)) as envs:
         obs, _ = envs.reset(seed=[seeds[g] for g in game])
         while (counts := game < episodes).any():
             policy, _, memory = agent.think(obs, memory, fresh)
-            action = policy.act(greedy=greedy, generator=generator)[0].numpy()
+            action = policy.act(greedy=greedy, generators=generators)[0].numpy()
             obs, reward, terminated, truncated, _ = envs.step(action)
             returns[game[counts]] += reward[counts]
             fresh = terminated | truncated
             if fresh.any():  # the next games take the places; in the end there are places whose games don't count
                 finished += int((fresh & counts).sum())
                 game[fresh] = game.max() + 1 + np.arange(fresh.sum())
-                obs, _ = envs.reset(seed=[seeds[g % episodes] for g in game], options={"reset_mask": fresh})
+                seed = [seeds[g % episodes] for g in game]
+                obs, _ = envs.reset(seed=seed, options={"reset_mask": fresh})
+                for place in np.flatnonzero(fresh):
+                    generators[place].manual_seed(seed[place])
             progress(finished)
     return Score(
         env=agent.recipe.env,

@@ -148,7 +148,7 @@ def test_greedy_takes_the_likeliest_action_or_the_mean():
 )
 def test_drawn_actions_are_the_generators(policy):
     def draw(seed):
-        return policy.act(generator=torch.Generator().manual_seed(seed))
+        return policy.act(generators=20 * [torch.Generator().manual_seed(seed)])
 
     assert torch.equal(draw(1), draw(1))
     assert not torch.equal(draw(1), draw(2))
@@ -156,13 +156,13 @@ def test_drawn_actions_are_the_generators(policy):
 
 def test_actions_are_drawn_as_often_as_their_probability_says():
     policy = DiscretePolicy(torch.tensor([0.1, 0.2, 0.7]).log().expand(100, 200, 3))
-    drawn = policy.act(generator=torch.Generator().manual_seed(0)).flatten()
+    drawn = policy.act(generators=200 * [torch.Generator().manual_seed(0)]).flatten()
     np.testing.assert_allclose(np.bincount(drawn) / 20_000, [0.1, 0.2, 0.7], atol=0.015)
 
 
 def test_continuous_actions_are_drawn_with_the_policys_mean_and_spread():
     policy = ContinuousPolicy(torch.full((100, 200, 1), 0.5), torch.full((100, 200, 1), 2.0))
-    drawn = policy.act(generator=torch.Generator().manual_seed(0))
+    drawn = policy.act(generators=200 * [torch.Generator().manual_seed(0)])
     assert drawn.mean().item() == pytest.approx(0.5, abs=0.06)
     assert drawn.std().item() == pytest.approx(2.0, abs=0.06)
 

@@ -92,9 +92,12 @@ def test_short_games_count_once_while_long_ones_go_on():
     assert list(evaluate(CARTPOLE, 20).returns) == lengths
 
 
-def test_a_sampled_score_repeats():
-    assert evaluate(CARTPOLE, 8, greedy=False) == evaluate(CARTPOLE, 8, greedy=False)
-    assert evaluate(CARTPOLE, 8, greedy=False).returns != evaluate(CARTPOLE, 8).returns
+@AGENTS
+def test_a_sampled_score_is_the_returns_of_the_games_with_its_seeds(agent):
+    games = [play(agent, seed, greedy=False) for seed in range(40)]
+    score = evaluate(agent, 40, greedy=False)
+    assert score.returns == pytest.approx([game.total for game in games], rel=1e-3)
+    assert score.returns != evaluate(agent, 40).returns
 
 
 def test_scoring_tells_how_many_games_have_finished():
