@@ -157,6 +157,8 @@ class AtariGame(gym.Env):
             self.metadata = self.metadata | {"render_fps": FRAMES_PER_SECOND // self._frames}
             self._screen = self._take(kind._replace(pictures_every=self._frames))
         self._pictures: list[np.ndarray] = []
+        self._drawing = False
+        """Whether the last picture is still being drawn, by the emulator's own thread."""
 
     def _take(self, kind: Kind) -> AtariGames:
         games = SPARES.take(kind)
@@ -165,6 +167,7 @@ class AtariGame(gym.Env):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
+        self._drawn()
         seed = int(self.np_random.integers(2**31)) if seed is None else seed
         with ThreadPoolExecutor(1) as other:  # each takes a fifth of a second
             screen = other.submit(self._screen.reset, seed=seed) if self._screen else None
@@ -184,21 +187,31 @@ class AtariGame(gym.Env):
         return shown, float(reward[0]), bool(terminated[0]), bool(truncated[0]), told
 
     def _draw(self, screen: AtariGames, actions: np.ndarray) -> None:
-        """Plays one step for its pictures."""
+        """Plays one step for its pictures, up to the last one, which `_drawn` waits for."""
         for _ in range(FRAMES_PER_STEP // self._frames):
-            picture, _, over, cut, info = screen.step(actions)
-            ended = over[0] or cut[0]
-            self._pictures.append((info["final_obs"] if ended else picture)[0, 0])
-            if ended:
+            if self._drawn():
                 break
+            screen.send(actions)
+            self._drawing = True
+
+    def _drawn(self) -> bool:
+        """Keeps the picture that is being drawn, if one is; returns whether the game has ended with it."""
+        if not self._drawing:
+            return False
+        picture, _, over, cut, info = self._screen.recv()
+        self._drawing, ended = False, bool(over[0] or cut[0])
+        self._pictures.append((info["final_obs"] if ended else picture)[0, 0])
+        return ended
 
     def render(self) -> np.ndarray | list[np.ndarray] | None:
+        self._drawn()
         if self.render_mode == "rgb_array_list":
             pictures, self._pictures = self._pictures, []
             return pictures
         return self._pictures[-1] if self._screen else None
 
     def close(self) -> None:
+        self._drawn()
         while self._used:
             SPARES.leave(*self._used.pop())
 

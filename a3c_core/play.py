@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from typing import Annotated, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 import torch
 from pydantic import ConfigDict, Field
@@ -83,18 +84,25 @@ def moments(
     generator = torch.Generator().manual_seed(seed)
     with closing(nudged(agent, "rgb_array_list" if watched else None, protocol, nudges)) as env:
         obs, _ = env.reset(seed=seed)
-        memory, over = None, False
+        memory, over, last = None, False, None
         while not over:
             seen, before = np.asarray(obs), memory
             with one_thread():
                 policy, value, memory = agent.think(seen[None], memory)
                 action = policy.act(greedy=greedy, generators=[generator])[0, 0].numpy()
+            if last:
+                yield with_pictures(last, env, watched=watched)  # drawn while the agent thought of its next action
             obs, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
-            pictures = list(env.render()) if watched else []
             described = policy.describe()[0, 0].numpy()
             expected = environment_value(float(value[0]), agent.recipe)
-            yield Moment(info["action"], described, expected, float(reward), pictures, over, seen, before)
+            last = Moment(info["action"], described, expected, float(reward), [], over, seen, before)
+        yield with_pictures(last, env, watched=watched)
+
+
+def with_pictures(moment: Moment, env: gym.Env, *, watched: bool) -> Moment:
+    """The moment, with what was drawn since the one before where somebody watches."""
+    return moment._replace(pictures=list(env.render())) if watched else moment
 
 
 def nudged(agent: Agent, render_mode: str | None, protocol: Protocol, nudges: tuple[Nudge, ...]) -> Nudged:
@@ -143,7 +151,7 @@ class Film(NamedTuple):
     """The pictures of a game, to be read once."""
 
     pictures: Iterator[np.ndarray]
-    """Each [height, width, 3] uint8. Drawn as they are read: all of a game would be gigabytes."""
+    """Each [height, width, 3] uint8, or 4 with opacity. Drawn as they are read: all of a game would be gigabytes."""
     frames_per_second: int
     """Speed at which they are meant to be watched."""
     pixel: tuple[int, int] = (1, 1)

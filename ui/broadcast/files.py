@@ -31,10 +31,14 @@ def mp4_of(broadcast: Broadcast, path: Path) -> Recording:
 
 
 def _pictures(parts: Iterable[Part], about: dict[str, Any]) -> Iterator[np.ndarray]:
-    """The pictures of some chunks, each uint8 [height, width, 3]."""
+    """The pictures of some chunks, each uint8 [height, width, 4]: looking a colour up as one number of four bytes is
+    ten times as fast as three of one."""
     for part in parts:
         colours, numbers = _unpacked(part, about)
-        yield from np.frombuffer(colours, np.uint8).reshape(-1, 3)[numbers]
+        opaque = np.full((256, 4), 255, np.uint8)
+        opaque[:, :3] = np.frombuffer(colours, np.uint8).reshape(256, 3)
+        found = opaque.view(np.uint32)[:, 0][numbers]
+        yield from found.view(np.uint8).reshape(*numbers.shape, 4)
 
 
 class Stretch(NamedTuple):

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import cache
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,7 +112,7 @@ class Palette:
         self._lock = threading.Lock()
 
     def index(self, picture: np.ndarray) -> np.ndarray:
-        """uint8 [height, width] numbers of the colours of a picture uint8 [height, width, 3]."""
+        """uint8 [rows, width] numbers of the colours of some rows of a picture, uint8 [rows, width, 3]."""
         red, green, blue = (picture[..., channel].astype(np.uint32) >> 2 for channel in range(3))
         packed = red << 12 | green << 6 | blue
         numbers = self._numbers[packed]
@@ -352,7 +352,7 @@ ALL_ACTIONS = ["wait", "fire", *DIRECTIONS, *(f"{direction}, fire" for direction
 
 def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:
     """Some steps of a game as one chunk."""
-    frames = np.stack([palette.index(picture) for moment in part for picture in moment.pictures])
+    frames = numbered([picture for moment in part for picture in moment.pictures], palette)
     frames[1:] ^= frames[:-1].copy()
     header = about | {
         "first": first,
@@ -365,6 +365,17 @@ def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: 
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
+
+
+def numbered(pictures: list[np.ndarray], palette: Palette) -> np.ndarray:
+    """uint8 [pictures, height, width] numbers of their colours. Few rows change from one picture to the next."""
+    numbers = np.empty((len(pictures), *pictures[0].shape[:2]), np.uint8)
+    numbers[0] = palette.index(pictures[0])
+    for i, (before, picture) in enumerate(pairwise(pictures), start=1):
+        rows = (picture != before).any((1, 2))
+        numbers[i] = numbers[i - 1]
+        numbers[i, rows] = palette.index(picture[rows])
+    return numbers
 
 
 def header_of(chunk: bytes) -> dict[str, Any]:
