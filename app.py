@@ -26,7 +26,9 @@ def main() -> None:
 
         spaces.GPU(lambda: None)
     import ui
+    from a3c_core.malloc import share_freed_memory
 
+    share_freed_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a polite kill tidies up, as Ctrl-C does
     page = ui.build()

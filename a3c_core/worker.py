@@ -1,6 +1,5 @@
 """The asynchronous loop (Mnih et al. 2016, algorithm S3) and what its workers share."""
 
-import ctypes
 import math
 import signal
 import threading
@@ -20,6 +19,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from a3c_core.envs import Spaces, make_envs, training_seed
 from a3c_core.loss import a3c_loss
+from a3c_core.malloc import keep_freed_memory
 from a3c_core.model import build_model
 from a3c_core.optim import build_optimizers
 from a3c_core.recipe import Recipe
@@ -218,21 +218,6 @@ def worker_process(
     except Exception:
         reports.send(Failure(rank, traceback.format_exc()))
         raise SystemExit(1) from None
-
-
-def keep_freed_memory() -> None:
-    """Asks the C library (glibc; others ignore it) not to give freed memory back to the system.
-
-    A batch of frames is tens of megabytes in float32. Fetched anew from the system for each update, page by page, it
-    takes six times as long to fill.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt:
-        for threshold in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
-            mallopt(threshold, 2**30)
-
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 def _die_with_parent() -> None:

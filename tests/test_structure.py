@@ -20,6 +20,7 @@ CORE = [
     "rollout",
     "loss",
     "optim",
+    "malloc",
     "worker",
     "checkpoint",
     "play",
