@@ -87,8 +87,8 @@ def sentence(result: Result) -> str:
         told = " and ".join(f"{missed[kind]} of {len(result.of(kind))} with {kind}" for kind in KINDS)
         return f"A mean return of {result.goal:g} was not reached in {told}; the curves tell the rest."
     gains = [
-        f"{bargain(*(median(result.of(kind), unit, result.goal) for kind in KINDS))} {what}"
-        for unit, what in (("seconds", "time"), ("steps", "steps"))
+        f"{bargain(*(median(result.of(kind), unit, result.goal) for kind in KINDS), fewer)} {what}"
+        for unit, fewer, what in (("seconds", "less", "time"), ("steps", "fewer", "steps"))
     ]
     return (
         f"To a mean return of {result.goal:g}, two asynchronous workers needed {gains[0]} and {gains[1]} than one "
@@ -96,10 +96,10 @@ def sentence(result: Result) -> str:
     )
 
 
-def bargain(one: float, other: float) -> str:
-    """How much less or more `other` is than `one`."""
+def bargain(one: float, other: float, fewer: str) -> str:
+    """How much less (or `fewer`) or more `other` is than `one`."""
     share = round(100 * abs(other - one) / max(one, 1e-9))
-    return f"{share} % {'less' if other < one else 'more'}"
+    return f"{share} % {fewer if other < one else 'more'}"
 
 
 def median(trials: Sequence[Trial], unit: str, goal: float) -> float:
