@@ -180,9 +180,9 @@ class LoopbackHub:
         self.large_files: dict[str, bytes] = {}
         """All that was uploaded as such, by SHA-256."""
         self.requests: list[tuple[str, str]] = []
+        """Method and path of all that arrived, also of those that met a fault."""
         self.first_asked = math.inf
         """When the first of them came, by `time.monotonic`."""
-        """Method and path of all that arrived, also of those that met a fault."""
         self.lock = threading.RLock()
         self.closed = threading.Event()
         self.connections: set[socket.socket] = set()

@@ -320,6 +320,7 @@ def test_the_page_works_while_it_waits_for_the_hub(apps, answers):
     chunk = f"{apps.waiting.url}arcade/chunk"
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(chunk, params={"agent": ONLY_ON_THE_HUB}, timeout=0.5)
+    assert ask(apps.waiting, "watch", "cartpole", 0)[0] == "complete"
     assert httpx.get(chunk, params={"agent": "cartpole"}, timeout=60).status_code == 200
     assert not any(answer.done() for answer in answers.values())
 

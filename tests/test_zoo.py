@@ -95,8 +95,8 @@ def test_every_snapshot_opens_and_is_of_the_share_that_it_is_named_after(entry):
     assert {0, 100} <= set(entry.snapshots)
     for percent in entry.snapshots[1:-1]:
         agent = entry.open(percent)
-        later = {field: getattr(entry.recipe, field) for field in ("steps", "entropy_cost", "learning_rate")}
-        assert replace(agent.recipe, **later) == entry.recipe  # a run may go on with other numbers, as its command says
+        later = {"steps": entry.recipe.steps, "entropy_cost": entry.recipe.entropy_cost}
+        assert replace(agent.recipe, **later) == entry.recipe  # Breakout's run went on with others, as its command says
         assert percent <= 100 * agent.steps / entry.recipe.steps < 2 * percent
 
 

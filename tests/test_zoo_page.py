@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 import zoo
 from a3c_core.checkpoint import load_agent
 from a3c_core.recipe import Recipe, meaning
-from tests.browsing import needs_chromium, visit
+from tests.browsing import needs_chromium, reload, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
 from ui.agents import asynchrony
@@ -147,7 +147,7 @@ def test_a_game_plays_while_it_is_pointed_at_and_not_before(page: Page):
 @needs_chromium
 def test_who_wants_no_motion_sees_a_game_only_when_asking_for_it(page: Page):
     page.emulate_media(reduced_motion="reduce")
-    page.reload()
+    reload(page)
     box = page.locator(".replay")
     box.hover()
     page.wait_for_timeout(500)

@@ -1,4 +1,4 @@
-"""The Watch tab: an agent of the zoo plays a game."""
+"""The Watch tab: an agent plays a game, the zoo's or a stranger's."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
