@@ -16,7 +16,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count, islice, pairwise
 from typing import Any, NamedTuple
 
@@ -449,10 +449,16 @@ class Broadcasts:
 
 def agent_of(ticket: Ticket) -> Agent:
     """The agent of a ticket. Raises CheckpointError, HubError."""
-    found = watchable(ticket.agent)
-    if found is None:  # a guest who has left since the ticket was written
-        raise CheckpointError(f"{ticket.agent} is not here any more")
-    return found.open(ticket.snapshot)
+    return _opened(ticket.agent, ticket.snapshot, ticket.commit)
+
+
+@lru_cache(maxsize=AT_ONCE)
+def _opened(name: str, snapshot: int, commit: str) -> Agent:
+    """An agent, which all of its games share: it holds no state, and takes megabytes."""
+    found = watchable(name)
+    if found is None or found.commit != commit:  # a guest who has left since the ticket was written
+        raise CheckpointError(f"{name} is not here any more")
+    return found.open(snapshot)
 
 
 BROADCASTS = Broadcasts(agent_of)
