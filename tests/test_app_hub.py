@@ -204,17 +204,17 @@ def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(server, re
     server.put("stranger/breaks", repository)
     monkeypatch.setattr(stream, "moments", lambda *_, **__: 1 / 0)
     with pytest.raises(gr.Error, match="stranger/breaks cannot play") as refused:
-        strangers.invite("stranger/breaks", 5)
+        strangers.invite({"agent": "stranger/breaks", "seed": "5"})
     assert not refused.value.print_exception
     assert capsys.readouterr().out == "stranger/breaks broke down while playing: ZeroDivisionError\n"
 
 
 def test_a_repository_that_has_changed_is_another_agent(server, repository):
     server.put("stranger/changes", repository)
-    strangers.invite("stranger/changes", 0)
+    strangers.invite({"agent": "stranger/changes"})
     before = ticket_of({"agent": "stranger/changes"})
     server.put("stranger/changes", repository | {"README.md": b"Better now."})
-    strangers.invite("stranger/changes", 0)
+    strangers.invite({"agent": "stranger/changes"})
     after = ticket_of({"agent": "stranger/changes"})
     assert after != before
     assert after == before._replace(commit=after.commit)

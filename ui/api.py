@@ -8,13 +8,11 @@ from typing import Any
 import gradio as gr
 
 import zoo
-from a3c_core.checkpoint import CheckpointError
 from a3c_core.play import evaluate as evaluate_agent
-from ui.broadcast.routes import LAST_SEED, Refused, ticket_of
+from ui.broadcast.routes import FAILURES, LAST_SEED, answer_to, ticket_of
 from ui.broadcast.stream import agent_of
 from ui.episodes import GAMES_AT_ONCE
 from ui.settings import refusal, whole
-from zoo.hub import HubError
 
 MCP = find_spec("mcp") is not None
 """Whether agents of another kind can use these endpoints as their tools."""
@@ -61,8 +59,9 @@ def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "
         if time.monotonic() > until:
             raise TimeoutError
 
+    asked = {"agent": str(agent), "protocol": str(protocol)}
     try:
-        ticket = ticket_of({"agent": str(agent), "protocol": str(protocol)})
+        ticket = ticket_of(asked)
         with GAMES_AT_ONCE:
             score = evaluate_agent(
                 agent_of(ticket),
@@ -72,12 +71,8 @@ def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "
                 first_seed=first_seed,
                 progress=in_time,
             )
-    except Refused as error:
-        raise refusal(escape(str(error))) from None
     except TimeoutError:
         raise refusal(f"That took longer than {MOST_SECONDS:.0f} seconds: ask for fewer games.") from None
-    except HubError as error:
-        raise refusal(escape(f"{ticket.agent} is not here yet: {error}")) from None
-    except (CheckpointError, OSError):
-        raise refusal(f"{ticket.agent} cannot play: its files are damaged.") from None
+    except FAILURES as failure:
+        raise refusal(escape(answer_to(failure, asked).sentence)) from None
     return {"returns": list(score.returns), "mean": score.mean, "std": score.std, "conditions": score.conditions}

@@ -16,7 +16,7 @@ import zoo
 from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
 from a3c_core.play import moments
 from training.log import LOG
-from ui.broadcast.routes import Refused, refusal
+from ui.broadcast.routes import Refused, no_such_agent, refusal
 from ui.broadcast.stream import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
 from zoo.hub import HubError
 
@@ -30,10 +30,9 @@ _drawing = threading.Lock()
 
 def entry_of(asked: Mapping[str, str]) -> zoo.ZooEntry:
     """The agent of the zoo that a query names. Raises Refused, with a sentence."""
-    entries = zoo.entries()
-    entry = entries.get(asked.get("agent", ""))
+    entry = zoo.entries().get(asked.get("agent", ""))
     if entry is None:
-        raise Refused(f"Choose an agent: {' or '.join(entries)}.")
+        raise no_such_agent()
     return entry
 
 

@@ -50,11 +50,45 @@ class Refused(ValueError):
     """What was asked for cannot be; the message says what can."""
 
 
+FAILURES = (Refused, HubError, Busy, Full, CheckpointError, BrokenOff, OSError)
+"""What may keep a game from being watched."""
+
+
+class Answer(NamedTuple):
+    """What a visitor gets instead of a game."""
+
+    status: int
+    sentence: str
+
+
+def answer_to(failure: Exception, asked: Mapping[str, str]) -> Answer:
+    """What is said of one of FAILURES, to who asked for a game."""
+    name = asked.get("agent", "")
+    match failure:
+        case Refused():
+            return Answer(400, str(failure))
+        case HubError():
+            return Answer(503, f"{name} is not here yet: {failure}")
+        case Busy():
+            return Answer(503, WAITED_FOR)
+        case Full():
+            return Answer(503, "So many games are being played that yours has to wait for a moment.")
+        case BrokenOff():
+            return Answer(500, "This game broke off. Choose another seed.")
+        case _:
+            return Answer(500, f"{name} cannot play: its files are damaged.")
+
+
+def no_such_agent() -> Refused:
+    """What is said to who asks for an agent that is not here."""
+    return Refused(f"Choose an agent: {' or '.join(zoo.entries())}.")
+
+
 def ticket_of(asked: Mapping[str, str]) -> Ticket:
     """The ticket that an address' query names. Raises Refused, with a sentence."""
     agent = watchable(asked.get("agent", ""))
     if agent is None:
-        raise Refused(f"Choose an agent: {' or '.join(zoo.entries())}.")
+        raise no_such_agent()
     snapshot = number(asked, "snapshot", 100, 100)
     if snapshot not in agent.snapshots:
         raise Refused(f"{agent.name} has these snapshots: {', '.join(map(str, agent.snapshots))}.")
@@ -172,14 +206,8 @@ async def opened(request: Request) -> Broadcast | Response:
     try:
         ticket = ticket_of(request.query_params)
         return BROADCASTS.found(ticket) or await run_in_threadpool(BROADCASTS.get, ticket)
-    except Refused as error:
-        return refusal(400, str(error))
-    except Full:
-        return refusal(503, "So many games are being played that yours has to wait for a moment.")
-    except HubError as error:
-        return refusal(503, f"{ticket.agent} is not here yet: {error}")
-    except (CheckpointError, OSError):
-        return refusal(500, f"{ticket.agent} cannot play: its files are damaged.")
+    except FAILURES as failure:
+        return refusal(*answer_to(failure, request.query_params))
 
 
 async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 0.0) -> Part | Response | None:
@@ -191,7 +219,7 @@ async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 
         if broadcast.over and n >= len(broadcast.chunks):
             return Response(status_code=204)
         if broadcast.error:
-            return refusal(500, "This game broke off. Choose another seed.")
+            return refusal(*answer_to(BrokenOff(), request.query_params))
         if not broadcast.alive or await request.is_disconnected():
             break
         await broadcast.heard(n, PRESENCE_SECONDS)
@@ -216,14 +244,8 @@ def video(request: Request) -> Response:
     try:
         ticket = ticket_of(request.query_params)
         path = recorded(ticket).video
-    except Refused as error:
-        return refusal(400, str(error))
-    except HubError as error:
-        return refusal(503, f"{ticket.agent} is not here yet: {error}")
-    except (Busy, Full):
-        return refusal(503, WAITED_FOR)
-    except (CheckpointError, OSError, BrokenOff):
-        return refusal(500, "The game could not be recorded. Please try later.")
+    except FAILURES as failure:
+        return refusal(*answer_to(failure, request.query_params))
     return FileResponse(path, media_type="video/mp4", filename=f"{file_name(ticket)}.mp4")
 
 

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from html import escape
@@ -13,7 +14,7 @@ from huggingface_hub.errors import CacheNotFound
 import zoo
 from a3c_core.checkpoint import CheckpointError, load_agent, printable
 from ui.broadcast.guests import welcome
-from ui.broadcast.routes import WAITED_FOR, ticket_of
+from ui.broadcast.routes import Refused, answer_to, ticket_of
 from ui.broadcast.stream import BROADCASTS, BrokenOff, Full
 from ui.settings import refusal
 from zoo import hub
@@ -67,18 +68,20 @@ def named(text: object) -> str:
     return repo
 
 
-def invite(repo: str, seed: int) -> None:
-    """Fetches anybody's agent, and sees that it plays. Raises gr.Error, with a sentence, where it can't."""
+def invite(asked: Mapping[str, str]) -> None:
+    """Fetches anybody's agent, and sees that it plays the game asked for. Raises gr.Error, with a sentence, where it
+    can't."""
+    repo = asked["agent"]
 
     def begin() -> None:
         directory = fetched(repo)
         welcome(repo, load_agent(directory), greedy=zoo.is_greedy(repo), commit=directory.name)
-        next(BROADCASTS.get(ticket_of({"agent": repo, "seed": str(seed)})).parts())
+        next(BROADCASTS.get(ticket_of(asked)).parts())
 
     try:
         begin()
-    except Full:
-        raise refusal(WAITED_FOR) from None
+    except (Refused, Full) as failure:
+        raise refusal(escape(answer_to(failure, asked).sentence)) from None
     except (CheckpointError, OSError) as error:
         raise refusal(escape(words_of(error))) from None  # a toast is HTML, and strangers' words are in it
     except Exception as error:  # weights that fit their recipe can still break anything: torch, the game

@@ -9,20 +9,17 @@ import gradio as gr
 
 import zoo
 from a3c_core.atari import ROMS
-from a3c_core.checkpoint import CheckpointError
 from ui.broadcast.guests import Watchable, watchable
-from ui.broadcast.routes import LAST_SEED, WAITED_FOR, Refused, recorded, ticket_of
+from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, ticket_of
 from ui.broadcast.routes import number as whole_of
-from ui.broadcast.stream import BROADCASTS, MOST_STEPS, BrokenOff, Full, get_ready
+from ui.broadcast.stream import BROADCASTS, MOST_STEPS, get_ready
 from ui.figures import number
 from ui.games import game_of
-from ui.line import Busy
 from ui.screen import PLAIN, into_view, link_to
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
 from ui.watch.strangers import invite, named
 from zoo import hub
-from zoo.hub import HubError
 
 
 class Shown(NamedTuple):
@@ -67,7 +64,7 @@ def build(page: gr.Blocks) -> None:
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
     page.load(arrive, None, [actions, *shown], **quiet)
-    gr.api(watch, api_name="watch", concurrency_limit=2)
+    gr.api(watch, api_name="watch", concurrency_limit=8)
 
     asked = [fetch.click, repo.submit]
     begun = gr.on(asked, show_stranger, [repo, seed, agent], shown, **quiet | {"concurrency_limit": 4})
@@ -116,15 +113,15 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
 
 def show_stranger(text: object, seed: object, agent: object) -> Iterator[Shown]:
     """A game of anybody's agent on the Hub, in the place of `agent`. Raises gr.Error, with a sentence."""
-    repo, seed = named(text), whole(seed, "The seed", 0, LAST_SEED)
-    yield only(f"<p>Fetching {escape(repo)} from the Hub.</p>")
+    asked = {"agent": named(text), "seed": str(whole(seed, "The seed", 0, LAST_SEED))}
+    yield only(f"<p>Fetching {escape(asked['agent'])} from the Hub.</p>")
     try:
-        invite(repo, seed)
+        invite(asked)
     except gr.Error:
         before = watchable(agent) if isinstance(agent, str) else None
         yield only(about(before) if before else "")
         raise
-    yield shown_by({"agent": repo, "seed": str(seed)})
+    yield shown_by(asked)
 
 
 def only(verdict: object) -> Shown:
@@ -139,7 +136,7 @@ def arrive(request: gr.Request) -> Iterator[tuple[Any, ...]]:
     try:
         if hub.repository(name) and watchable(name) is None:
             yield gr.skip(), *only(f"<p>Fetching {escape(name)} from the Hub.</p>")
-            invite(named(name), 0)
+            invite(asked | {"agent": named(name)})
         shown = shown_by({"agent": next(iter(zoo.entries()))} | asked)
     except gr.Error as error:
         gr.Warning(error.message)  # which only an event of the queue can show
@@ -164,22 +161,14 @@ def watch(agent: str, seed: int) -> dict[str, Any]:
     """Plays one game with an agent of the zoo or of anybody's repository on the Hub, `user/name`: its return, its
     steps, and where its video is."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
-    if "/" in str(agent):
-        agent = named(agent)
-        invite(agent, seed)
+    asked = {"agent": named(agent) if "/" in str(agent) else str(agent), "seed": str(seed)}
+    if "/" in asked["agent"]:
+        invite(asked)
     try:
-        ticket = ticket_of({"agent": str(agent), "seed": str(seed)})
-        recording = recorded(ticket)
-    except Refused as error:
-        raise refusal(escape(str(error))) from None
-    except HubError as error:
-        raise refusal(escape(f"{ticket.agent} is not here yet: {error}")) from None
-    except (Busy, Full):
-        raise refusal(WAITED_FOR) from None
-    except (CheckpointError, OSError, BrokenOff):
-        raise gr.Error(f"{ticket.agent} cannot play: its files are damaged.") from None
-    query = urlencode({"agent": ticket.agent, "seed": ticket.seed})
-    return {"return": recording.total, "steps": len(recording.returns), "video": f"/arcade/video?{query}"}
+        recording = recorded(ticket_of(asked))
+    except FAILURES as failure:
+        raise refusal(escape(answer_to(failure, asked).sentence)) from None
+    return {"return": recording.total, "steps": len(recording.returns), "video": f"/arcade/video?{urlencode(asked)}"}
 
 
 def warm_up() -> None:
