@@ -94,5 +94,15 @@ def test_damaged_files_are_told_without_their_place(monkeypatch):
     assert answer.json() == {"error": "cartpole cannot play: its files are damaged."}
 
 
+def test_a_video_that_finds_no_room_on_the_disk_blames_no_agent(monkeypatch):
+    def full(ticket):
+        raise OSError(28, "No space left on device", "/secret/place")
+
+    monkeypatch.setattr(ui.broadcast.routes, "recorded", full)
+    answer = CLIENT.get("/arcade/video", params={"agent": "cartpole"})
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "The game could not be recorded. Please try later."}
+
+
 def test_the_app_tells_that_it_is_well():
     assert CLIENT.get("/healthz").json()["status"] == "ok"

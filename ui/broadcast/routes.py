@@ -75,8 +75,10 @@ def answer_to(failure: Exception, asked: Mapping[str, str]) -> Answer:
             return Answer(503, "So many games are being played that yours has to wait for a moment.")
         case BrokenOff():
             return Answer(500, "This game broke off. Choose another seed.")
-        case _:
+        case CheckpointError():
             return Answer(500, f"{name} cannot play: its files are damaged.")
+        case _:
+            return Answer(500, "The game could not be recorded. Please try later.")
 
 
 def no_such_agent() -> Refused:

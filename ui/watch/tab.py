@@ -161,8 +161,9 @@ def watch(agent: str, seed: int) -> dict[str, Any]:
     """Plays one game with an agent of the zoo or of anybody's repository on the Hub, `user/name`: its return, its
     steps, and where its video is."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
-    asked = {"agent": named(agent) if "/" in str(agent) else str(agent), "seed": str(seed)}
+    asked = {"agent": str(agent), "seed": str(seed)}
     if "/" in asked["agent"]:
+        asked["agent"] = named(agent)
         invite(asked)
     try:
         recording = recorded(ticket_of(asked))
