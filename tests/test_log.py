@@ -99,7 +99,7 @@ def test_a_line_of_an_older_run_still_reads(tmp_path):
 
 def test_an_older_run_goes_on_in_the_same_log(tmp_path):
     (tmp_path / LOG).write_text(json.dumps(OLD) + "\n")
-    log = Log(tmp_path)
+    log = Log(tmp_path, after=400)
     log.write(moment_of(report([1, 0]), steps=500))
     log.close()
     assert [(moment.steps, moment.active is None) for moment in read_log(tmp_path)] == [(400, True), (500, False)]

@@ -29,6 +29,7 @@ from training import run
 from training.log import LOG, Tally, read_log
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
+from training.sittings import SITTINGS
 
 ENDLESS = Recipe(steps=10**9, workers=2, envs_per_worker=4, head_layers=(8,))
 """CartPole for ever."""
@@ -368,10 +369,26 @@ def test_a_log_line_that_a_crash_cut_short_is_left_out(tmp_path):
     assert whole[-1].steps == 400
 
 
+def test_a_resumed_run_forgets_what_was_logged_after_its_checkpoint(tmp_path):
+    for _ in train(toy.recipe(), tmp_path, make=toy.make_cue):
+        pass
+    whole = read_log(tmp_path)
+    later = replace(whole[-1], steps=480)  # it went on, and was killed before the next checkpoint
+    with (tmp_path / LOG).open("a") as log:
+        log.write(json.dumps(asdict(later)) + '\n{"steps": 500, "seco')
+    for _ in train(replace(toy.recipe(), steps=600), tmp_path, make=toy.make_cue, resume=True):
+        pass
+    resumed = read_log(tmp_path)
+    assert resumed[: len(whole)] == whole
+    assert [moment.steps for moment in resumed] == sorted(moment.steps for moment in resumed)
+    assert len((tmp_path / LOG).read_text().splitlines()) == len(resumed)
+    assert later not in resumed
+
+
 def test_the_checkpoint_is_there_from_the_first_moment_on(tmp_path):
     moments = train(ENDLESS, tmp_path)
     next(moments)
-    assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME]
+    assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME, SITTINGS]
     assert load_agent(tmp_path).steps == 0
     moments.close()
 
@@ -449,13 +466,21 @@ def test_a_run_that_is_past_twice_a_share_keeps_no_snapshot_by_that_name(tmp_pat
     assert {percent: agent.steps for percent, agent in snapshots_in(tmp_path).items()} == {25: 500}
 
 
-def test_a_snapshot_is_of_the_share_of_the_run_that_it_is_named_after(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("steps", "shares"),
+    [
+        (1800, {1: 20, 5: 100, 27: 500}),
+        (1100, {1: 20, 9: 100, 45: 500}),
+        (4000, {}),  # 0.5, 2.5 and 12.5 %
+    ],
+)
+def test_a_snapshot_is_named_after_its_share_of_the_run_whatever_its_length_becomes(
+    tmp_path, monkeypatch, steps, shares
+):
     monkeypatch.setattr(run, "LOG_SECONDS", 0.02)
     watched_run(tmp_path, (1, 5, 25))
-    longer = replace(GROWING, steps=4000)  # the 500 steps that were 25 % are 12.5 % of this run
-    list(train(longer, tmp_path, resume=True))
-    shares = {percent: agent.steps / longer.steps for percent, agent in snapshots_in(tmp_path).items()}
-    assert [percent for percent, share in shares.items() if not percent <= 100 * share < 2 * percent] == []
+    list(train(replace(GROWING, steps=steps), tmp_path, resume=True))
+    assert {percent: agent.steps for percent, agent in snapshots_in(tmp_path).items()} == shares
 
 
 PONG = replace(RECIPES["pong"], steps=600, workers=2, envs_per_worker=2, n_steps=(8,))

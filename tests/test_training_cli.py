@@ -22,6 +22,7 @@ from tests.processes import alive, descendants, wait_until
 from training.keep import keep
 from training.log import Tally, read_log
 from training.recipes import RECIPES
+from training.sittings import Sitting, sittings_of
 from training.vital_signs import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -134,7 +135,7 @@ def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
     toy.run_of(checkpoint, toy.balancer())
     cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
     assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
-    assert zoo.entries()["cartpole"].command == cli.command_of("cartpole", toy.balancer().recipe)
+    assert zoo.entries()["cartpole"].command == cli.commands_of("cartpole", (Sitting(0, toy.balancer().recipe),))
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -172,19 +173,36 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypatch):
     recipe = replace(RECIPES[name], **changes)
-    command = shlex.split(cli.command_of(name, recipe))
+    command = shlex.split(cli.commands_of(name, (Sitting(0, recipe),)))
     assert command[:4] == ["python", "-m", "training", "train"]
     assert parsed(monkeypatch, *command[4:])[0] == recipe
 
 
 def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
     with pytest.raises(ValueError, match="--command"):
-        cli.command_of("snake", Recipe(env="Snake-v0"))
+        cli.commands_of("snake", (Sitting(0, Recipe(env="Snake-v0")),))
 
 
 @pytest.mark.parametrize("name", ["my-own", "pendulum"])
 def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(name):
-    assert cli.command_of(name, replace(RECIPES["cartpole"], seed=5)) == "python -m training train cartpole --seed 5"
+    sittings = (Sitting(0, replace(RECIPES["cartpole"], seed=5)),)
+    assert cli.commands_of(name, sittings) == "python -m training train cartpole --seed 5"
+
+
+def test_the_commands_of_a_run_tell_what_was_changed_on_its_way(tmp_path):
+    run = tmp_path / "run"
+    cli.main(["train", "cartpole", "--steps", "96", "--workers", "1", "--n-steps", "3", "--out", str(run)])
+    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other sitting
+        cli.main(["train", "--resume", str(run), "cartpole", *changes])
+    assert cli.commands_of("mine", sittings_of(run)).splitlines() == [
+        "python -m training train cartpole --steps 96 --workers 1 --n-steps 3 --out runs/mine",
+        "python -m training train --resume runs/mine cartpole --steps 192 --gamma 0.9 --no-lock-free    # from step 96",
+    ]
+
+
+def test_a_resumed_run_goes_on_in_its_own_directory(checkpoint, tmp_path):
+    with pytest.raises(SystemExit, match="not both"):
+        cli.main(["train", "--resume", str(checkpoint), "--out", str(tmp_path / "other"), "cartpole"])
 
 
 def test_resuming_takes_the_runs_own_recipe(tmp_path, monkeypatch):

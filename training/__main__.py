@@ -24,8 +24,9 @@ from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
 from training.keep import keep
 from training.publish import Publication, publish, stage
-from training.recipes import RECIPES, command_of
+from training.recipes import RECIPES
 from training.run import WorkerDied, train
+from training.sittings import commands_of, sittings_of
 from training.vital_signs import VitalSigns
 from zoo import hub
 from zoo.entry import write_entry
@@ -43,6 +44,8 @@ def train_(
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
     """
+    if resume and out:
+        raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
     directory = resume or out or new_directory(recipe)
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
     progress, signs = None, VitalSigns()
@@ -159,13 +162,13 @@ def keep_(
         run: a directory that training wrote.
         name: the agent's name in the zoo.
         summary: one line about the agent.
-        command: the command that trained it, if it was not `python -m training train NAME`.
+        command: the command that trained it, if not what the run's own record tells.
         episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
         actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
         force: replace an agent that scores better.
     """
     recipe = load_agent(run).recipe
-    command = command or command_of(name, recipe)
+    command = command or commands_of(name, sittings_of(run))
     episodes = episodes or (100 if recipe.env in ROMS else 1000)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         entry = keep(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from tensorboardX import SummaryWriter
 
+from a3c_core import checkpoint
 from a3c_core.worker import Report
 
 LOG = "log.jsonl"
@@ -105,19 +106,36 @@ def _mean(numbers: "list[float] | deque[float]") -> float:
 
 
 class Log:
-    """Writes each Progress to log.jsonl and to TensorBoard events in a run's directory."""
+    """Writes each Progress to log.jsonl and to TensorBoard events in a run's directory.
 
-    def __init__(self, directory: Path) -> None:
+    What was logged `after` those steps is dropped: a run that was killed goes on from its last checkpoint, before it.
+    """
+
+    def __init__(self, directory: Path, *, after: int = 0) -> None:
+        rewind(directory, after)
         self._lines = (directory / LOG).open("a", encoding="utf-8", buffering=1)
-        self._events = SummaryWriter(str(directory), flush_secs=10)
+        self._events = SummaryWriter(str(directory), flush_secs=10, purge_step=after + 1)
 
     def write(self, progress: Progress) -> None:
-        self._lines.write(json.dumps(asdict(progress)) + "\n")
+        self._lines.write(line_of(progress))
         add_scalars(self._events, progress)
 
     def close(self) -> None:
         self._lines.close()
         self._events.close()
+
+
+def line_of(progress: Progress) -> str:
+    """A line of log.jsonl."""
+    return json.dumps(asdict(progress)) + "\n"
+
+
+def rewind(directory: Path, steps: int) -> None:
+    """Drops from log.jsonl what came after so many steps, and a line that a crash cut short."""
+    path = directory / LOG
+    kept = "".join(line_of(moment) for moment in read_log(directory) if moment.steps <= steps)
+    if path.is_file() and path.read_text(encoding="utf-8") != kept:
+        checkpoint.replace(path, lambda part: part.write_text(kept, encoding="utf-8"))
 
 
 def add_scalars(events: SummaryWriter, progress: Progress, *, walltime: float | None = None) -> None:

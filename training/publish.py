@@ -15,7 +15,8 @@ from a3c_core.play import Score, film, play
 from a3c_core.video import write_mp4
 from training.keep import describe
 from training.log import LOG, read_log, write_events
-from training.recipes import RECIPES, command_of
+from training.recipes import RECIPES
+from training.sittings import commands_of, sittings_of
 from zoo import hub
 from zoo.card import model_card
 from zoo.entry import Published, ZooEntry, hash_of
@@ -46,6 +47,7 @@ class Publication(NamedTuple):
                 f"{entry.directory} has no {LOG}, which tells how {entry.name} was trained: get the zoo again, or "
                 "publish the directory that training wrote."
             )
+        entry.check()
         agent = entry.open()
         scores = rescore(agent, entry.scores, episodes=episodes, progress=progress)
         return cls(entry, agent, entry.directory, scores)
@@ -68,7 +70,7 @@ class Publication(NamedTuple):
             run,
             name,
             summary=summary,
-            command=command_of(name, agent.recipe),
+            command=commands_of(name, sittings_of(run)),
             episodes=100 if episodes is None else episodes,
             greedy=greedy,
             progress=progress,

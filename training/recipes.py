@@ -1,6 +1,4 @@
-"""The recipes that made the zoo."""
-
-import shlex
+"""The recipes that ship: where a training begins. What an agent of the zoo went through is in its entry's command."""
 
 from a3c_core.recipe import Recipe
 
@@ -62,25 +60,3 @@ RECIPES: dict[str, Recipe] = {
     "breakout": Recipe(env="ALE/Breakout-v5", **ATARI, **LIVES),
     "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI, **LIVES),
 }
-
-
-def command_of(name: str, recipe: Recipe) -> str:
-    """The command that trains `recipe`: the shipped recipe of that name, or of its environment, and what differs."""
-    fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == recipe.env]
-    if not fitting:
-        raise ValueError(
-            f"no shipped recipe trains {recipe.env}: give the command that trained the agent with --command"
-        )
-    name = name if name in fitting else fitting[0]
-    shipped = RECIPES[name]
-    options = []
-    for field in recipe.__dataclass_fields__:
-        value = getattr(recipe, field)
-        if value != getattr(shipped, field):
-            flag = field.replace("_", "-")
-            if isinstance(value, bool):
-                options.append(f"--{flag}" if value else f"--no-{flag}")
-            else:
-                values = value if isinstance(value, tuple) else (value,)
-                options += [f"--{flag}", *map(str, values)]
-    return shlex.join(["python", "-m", "training", "train", name, *options])

@@ -31,6 +31,7 @@ from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.worker import Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
 from training.log import Log, Progress, Tally
+from training.sittings import Sitting, note_sitting
 
 CHECKPOINT_SECONDS = 60.0
 LOG_SECONDS = 0.25
@@ -130,7 +131,8 @@ class _Run:
         if resume:
             self._restore()
         self._checkpoint()
-        self.log = Log(directory)
+        note_sitting(directory, Sitting(self.shared.steps, recipe))
+        self.log = Log(directory, after=self.shared.steps)
         self.workers, self.reports = [], []
         try:
             for rank in range(recipe.workers):
@@ -244,25 +246,32 @@ class _Run:
 
     def _snapshot(self) -> None:
         """Keeps the agent as it is now if one of SNAPSHOT_PERCENTS has just gone by."""
-        steps = self.shared.steps
-        for percent in SNAPSHOT_PERCENTS:
-            directory = self.directory / SNAPSHOTS / str(percent)
-            if self._is_share(steps, percent) and not (directory / MODEL).exists():
-                theta = self.shared.theta.detach().cpu().clone()
-                if theta.isfinite().all():
-                    vector_to_parameters(theta, self.model.parameters())
-                    save_agent(directory, Agent(self.recipe, self.model, steps), dtype=torch.bfloat16)
+        share = self._share(steps := self.shared.steps)
+        if (passed := _passed(share)) and passed not in map(_passed, self._snapshots()):
+            theta = self.shared.theta.detach().cpu().clone()
+            if theta.isfinite().all():
+                vector_to_parameters(theta, self.model.parameters())
+                directory = self.directory / SNAPSHOTS / str(share)
+                save_agent(directory, Agent(self.recipe, self.model, steps), dtype=torch.bfloat16)
 
-    def _is_share(self, steps: int, percent: int) -> bool:
-        """Whether `steps` are about `percent` of the run: not fewer, and less than twice as many."""
-        return 1 <= steps / (self.recipe.steps * percent / 100) < 2
+    def _share(self, steps: int) -> int:
+        """How much of the run these steps are, in whole percent."""
+        return 100 * steps // self.recipe.steps
 
-    def _discard_snapshots(self) -> None:
-        """Removes those that are another share of the run, now that it has another length."""
-        for percent in SNAPSHOT_PERCENTS:
-            directory = self.directory / SNAPSHOTS / str(percent)
-            if (directory / MODEL).exists() and not self._is_share(steps_of(directory), percent):
-                shutil.rmtree(directory)
+    def _snapshots(self) -> dict[int, Path]:
+        """The snapshots that are kept, by the share that they are named after."""
+        return {int(place.parent.name): place.parent for place in (self.directory / SNAPSHOTS).glob(f"*/{MODEL}")}
+
+    def _rename_snapshots(self) -> None:
+        """Names each after its share of the run, which may have another length now; those far from any share go."""
+        shares = {named: self._share(steps_of(place)) for named, place in self._snapshots().items()}
+        shorter = any(share > named for named, share in shares.items())
+        for named, share in sorted(shares.items(), reverse=shorter):  # so that each new name is free
+            place = self._snapshots()[named]
+            if not _passed(share):
+                shutil.rmtree(place)
+            elif share != named:
+                place.rename(place.with_name(str(share)))
 
     def _optimizer_state(self) -> dict[str, torch.Tensor]:
         """Every tensor of every optimizer's state, by name; they are the shared ones themselves."""
@@ -295,10 +304,15 @@ class _Run:
             for name, tensor in state.items():
                 tensor.copy_(saved[name])
         self.shared.start_at(int(saved["steps"]))
-        self._discard_snapshots()
+        self._rename_snapshots()
         recent = saved["recent_returns"]
         self.tally = Tally(seconds=saved["seconds"].item(), episodes=int(saved["episodes"]), steps=int(saved["steps"]))
         self.tally.recent.extend(recent[~recent.isnan()].tolist())
+
+
+def _passed(share: int) -> int | None:
+    """Which of SNAPSHOT_PERCENTS has gone by just before, at less than half of that share."""
+    return next((percent for percent in SNAPSHOT_PERCENTS if percent <= share < 2 * percent), None)
 
 
 def _spaces(recipe: Recipe, make: MakeEnvs) -> Spaces:
