@@ -41,7 +41,8 @@ class Agent(NamedTuple):
         policy, value, memory = self.model(torch.from_numpy(obs)[None], reset[None], memory)
         return policy, value[0].numpy(), memory
 
-    def act(self, obs: np.ndarray, memory: Memory | None = None) -> tuple[np.ndarray, Memory]:
-        """The agent's greedy action for one observation, and the memory to hand in with the next one."""
+    def act(self, obs: np.ndarray, memory: Memory | None = None, *, greedy: bool = True) -> tuple[np.ndarray, Memory]:
+        """The agent's likeliest action for one observation, or one drawn from its policy (torch.manual_seed decides
+        which), and the memory to hand in with the next observation."""
         policy, _, memory = self.think(np.asarray(obs)[None], memory)
-        return policy.act(greedy=True)[0, 0].numpy(), memory
+        return policy.act(greedy=greedy)[0, 0].numpy(), memory

@@ -185,6 +185,12 @@ def test_verify_looks_at_all_files(server, published, repository, run_zoo):
         run_zoo("verify", MINE)
 
 
+def test_verify_looks_at_all_files_of_the_zoo(beginner, run_zoo):
+    (beginner.directory / SNAPSHOTS / "25" / RECIPE).write_text("{}")
+    with pytest.raises(SystemExit, match=rf"^error: .*{SNAPSHOTS}/25/{RECIPE} is not the file that beginner's record"):
+        run_zoo("verify", "beginner")
+
+
 def test_list_tells_what_somebody_has_published(server, published, repository, run_zoo, monkeypatch):
     server.put("tester/other", repository)
     header, *rows = run_zoo("list", "--hub", "--namespace", "tester").splitlines()

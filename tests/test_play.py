@@ -161,12 +161,14 @@ def test_a_score_without_games_or_with_strange_fields_is_refused(changes):
 
 
 @AGENTS
-def test_act_plays_the_greedy_game_by_hand(agent):
-    game, env = play(agent, 4), agent.make_env()
+@pytest.mark.parametrize("greedy", [True, False])
+def test_act_plays_the_game_by_hand(agent, greedy):
+    game, env = play(agent, 4, greedy=greedy), agent.make_env()
     obs, _ = env.reset(seed=4)
+    torch.manual_seed(4)
     memory, over, actions = None, False, []
     while not over:
-        action, memory = agent.act(obs, memory)
+        action, memory = agent.act(obs, memory, greedy=greedy)
         obs, _, terminated, truncated, _ = env.step(action)
         over = terminated or truncated
         actions.append(action)

@@ -114,7 +114,9 @@ def verify(
         agent, entry = zoo.load(choice), zoo.find(choice)
         if entry is None:
             raise ValueError(f"{choice} has no record to check: score it with python -m training evaluate {choice}")
-        if choice not in zoo.entries():
+        if choice in zoo.entries():
+            entry.check()
+        else:
             from zoo import hub
 
             hub.agent_files(zoo.repository(choice))

@@ -123,13 +123,13 @@ import zoo
 agent = zoo.load("{name}")
 env = agent.make_env()
 obs, info = env.reset(seed=0)
-action, memory = agent.act(obs)
+action, memory = agent.act(obs{drawn})
 obs, reward, terminated, truncated, info = env.step(action)"""
 
 
-def usage(name: str) -> str:
-    """The lines of Python that load an agent, by its name or repository, and take a first step with it."""
-    return USAGE.format(name=name)
+def usage(name: str, *, greedy: bool) -> str:
+    """The lines of Python that load an agent, by its name or repository, and take a first step as it was scored."""
+    return USAGE.format(name=name, drawn="" if greedy else ", greedy=False")
 
 
 CARD = """\
@@ -163,8 +163,8 @@ python -m zoo verify {repo}                    # its files' hashes, and the scor
 ```
 
 {steps:,} steps of the agent in {duration} on {machine}, with the asynchronous advantage actor-critic of
-[Mnih et al. 2016](https://arxiv.org/abs/1602.01783). `recipe.json` holds every number of it, `log.jsonl` and the
-metrics tab what it went through.{snapshots}{learning}
+[Mnih et al. 2016](https://arxiv.org/abs/1602.01783). `recipe.json` holds every number of the
+recipe that it ended with, `log.jsonl` and the metrics tab what it went through.{snapshots}{learning}
 
 ## Limits
 
@@ -185,7 +185,7 @@ def model_card(entry: ZooEntry, repo: str) -> str:
             for score in entry.scores
         ),
         repo=repo,
-        usage=usage(repo),
+        usage=usage(repo, greedy=entry.score.greedy),
         command=entry.command,
         steps=entry.score.steps,
         duration=duration(entry.hours),

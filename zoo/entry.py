@@ -50,9 +50,9 @@ class ZooEntry:
     """One line about the agent."""
     licence: str = "MIT"
     recipe: Recipe
-    """Everything needed to make it again."""
+    """What it was trained by; at the end, where that was changed on the way."""
     command: str
-    """The command that made it."""
+    """The command that made it, or a line for each part of the training."""
     hours: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Wall-clock hours of its training."""
     machine: str
@@ -97,12 +97,14 @@ class ZooEntry:
         Raises CheckpointError where its files are not those that the entry names, ValueError for another snapshot,
         HubError where it has to be fetched and can't be.
         """
+        return load_agent(self.place_of(snapshot)) if snapshot else Agent.untrained(self.recipe)
+
+    def place_of(self, snapshot: int) -> Path:
+        """The directory with the agent's files, each of which has the hash that the entry names; raises as `open`."""
         if snapshot not in self.snapshots:
             raise ValueError(
                 f"{self.name} has no snapshot {snapshot}: choose one of {', '.join(map(str, self.snapshots))}"
             )
-        if snapshot == 0:
-            return Agent.untrained(self.recipe)
         place = self.directory if snapshot == 100 else self.directory / SNAPSHOTS / str(snapshot)
         if self.published and not self.directory.exists():
             place = fetched(self.published.repo, self.published.revision, snapshot)
@@ -110,7 +112,13 @@ class ZooEntry:
             if hash_of(place / name) != self.sha256.get(file):
                 raise CheckpointError(f"{place / name} is not the file that {self.name}'s record names (its sha256 "
                                       "differs): the copy is damaged. Get the zoo again.")  # fmt: skip
-        return load_agent(place)
+        return place
+
+    def check(self) -> None:
+        """Compares all files of the agent and its snapshots with their hashes; raises as `open`."""
+        for snapshot in self.snapshots:
+            if snapshot:
+                self.place_of(snapshot)
 
 
 def checkpoint_files(snapshot: int = 100) -> list[str]:

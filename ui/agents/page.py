@@ -166,8 +166,9 @@ def score_row(score: Score) -> str:
 def by_hand(entry: ZooEntry) -> str:
     """How to load it and how to make it again."""
     again = f"{entry.command}\npython -m training evaluate {entry.name} --episodes {len(entry.score.returns)}"
+    lines = usage(entry.name, greedy=entry.score.greedy)
     return (
-        f'<section class="two"><div><h3>Load it</h3><p>In a checkout of A3C Arcade:</p>{code(usage(entry.name))}</div>'
+        f'<section class="two"><div><h3>Load it</h3><p>In a checkout of A3C Arcade:</p>{code(lines)}</div>'
         f"<div><h3>Make it again</h3><p>The command that trained it, and the one that scores it:</p>{code(again)}</div>"
         "</section>"
     )
@@ -187,7 +188,7 @@ def recipe(entry: ZooEntry) -> str:
         for field in Recipe.__dataclass_fields__
     )
     return (
-        "<details><summary>Its recipe: every number that shaped the training</summary>"
+        "<details><summary>Its recipe, as it was at the end of the training</summary>"
         f'<div class="wide"><table class="recipe"><tbody>{rows}</tbody></table></div></details>'
     )
 
