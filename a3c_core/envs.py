@@ -166,7 +166,8 @@ def final_observations(obs: np.ndarray, info: dict[str, Any]) -> np.ndarray:
 
 
 FIRST_TRAINING_SEED = 10**9
-"""Training seeds its environments from here on; seeds below are for scoring, so no score is on games seen before."""
+"""Training seeds its environments from here on; seeds below are for scoring. In Atari's classic protocol games
+differ by up to 30 no-ops alone, so training has seen their beginnings all the same."""
 
 
 def training_seed(recipe: Recipe, rank: int, first_step: int = 0) -> int:

@@ -29,7 +29,8 @@ class Episode(NamedTuple):
     policies: np.ndarray
     """[T, actions] probabilities, or [T, 2 * dimensions] means and standard deviations."""
     values: np.ndarray
-    """[T] the discounted sum of rewards that the agent expected from here on, in the environment's own units."""
+    """[T] the discounted sum of rewards that the agent expected from here on, in the environment's units; where its
+    recipe clips rewards or ends returns with a life, of such rewards, up to there."""
     rewards: np.ndarray
     """[T] the environment's own rewards."""
     nudges: tuple[Nudge, ...] = ()
@@ -180,7 +181,7 @@ def environment_value(value: float, recipe: Recipe) -> float:
 
         V_environment = V / scale - shift / (1 - gamma)
 
-    With gamma = 1 that sum has no end, and the shift stays in.
+    That is exact where nothing terminates, as in Pendulum; with gamma = 1 the sum has no end, and the shift stays in.
     """
     shift = recipe.reward_shift / (1.0 - recipe.gamma) if recipe.gamma < 1.0 else 0.0
     return value / recipe.reward_scale - shift

@@ -1,4 +1,4 @@
-"""A Recipe is everything needed to repeat a run: a flat, frozen, validated dataclass that reads and writes JSON."""
+"""A Recipe is every number that shapes a training: a flat, frozen, validated dataclass that reads and writes JSON."""
 
 from typing import Annotated, Literal
 

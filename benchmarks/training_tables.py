@@ -39,7 +39,7 @@ def time_to_solve(result: dict) -> list[str]:
         "## Time to solve",
         "`python -m benchmarks.time_to_solve` (its first lines tell how the time is taken). Seconds until the mean "
         "return of the last 100 training episodes reaches 475 on CartPole-v1, -200 on Pendulum-v1. An unsolved trial "
-        "counts as infinite in the median. *Times faster* is the peer's median divided by ours (`a3c`).",
+        "counts as infinite in the median. *Times as long* is the median divided by that of `a3c`.",
         where(result),
         *(f"**{task}**\n\n{solve_table(result['trials'], task)}" for task in ("cartpole", "pendulum")),
     ]
@@ -61,7 +61,7 @@ def solve_table(trials: list[dict], task: str) -> str:
         median = median_seconds(group)
         shown, ratio = ("never", "") if median == float("inf") else (f"{median:.1f}", f"{median / base:.1f}")
         rows.append((name, f"{len(solved)} of {len(group)}", shown, span, steps, ratio))
-    return table(("", "solved", "median s", "fastest to slowest s", "median steps", "times faster"), rows)
+    return table(("", "solved", "median s", "fastest to slowest s", "median steps", "times as long"), rows)
 
 
 def median_seconds(group: list[dict]) -> float:
