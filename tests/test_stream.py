@@ -9,6 +9,7 @@ import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -167,6 +168,13 @@ def test_a_colour_too_many_becomes_the_nearest():
     assert (np.abs(colours[numbers].astype(int) - cube).sum(-1) == nearest).all()
 
 
+def test_what_no_browser_can_read_breaks_the_game_off():
+    recipe = replace(AGENT.recipe, reward_scale=1e-310)  # a stranger's: its values are infinite
+    broadcast = Broadcast(TICKET, AGENT._replace(recipe=recipe))
+    assert wait_until(lambda: broadcast.error, 60)
+    assert broadcast.chunks == []
+
+
 def test_games_of_an_environment_share_their_palette():
     assert palette_of("CartPole-v1") is palette_of("CartPole-v1") is not palette_of("Pendulum-v1")
 
@@ -186,6 +194,22 @@ def test_who_would_wait_goes_first_and_who_has_left_goes_last():
     for thread in waiting:
         thread.join()
     assert order == ["dry", "starting", "far ahead", "left"]
+
+
+def test_a_place_is_taken_as_soon_as_another_has_grown_patient():
+    stage, first = Stage(places=1), [0.0]
+    stage.waiting["another"] = lambda: first[0]  # it sleeps, and is not told that it could go
+
+    def play() -> None:
+        with stage.turn(lambda: 1.0):
+            pass
+
+    waiting = threading.Thread(target=play)
+    waiting.start()
+    assert wait_until(lambda: len(stage.waiting) == 2, 10)
+    first[0] = 2.0  # and nobody is told of that
+    waiting.join(10)
+    assert not waiting.is_alive()
 
 
 def test_a_game_is_as_urgent_as_its_most_urgent_viewer(broadcasts, monkeypatch):

@@ -4,6 +4,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+ASK_AGAIN_SECONDS = 0.1
+"""Patience runs out while one waits, and nobody tells of it."""
+
 
 class Stage:
     """Lets `places` games play at the same time, each for one chunk; then the next is that with the least patience."""
@@ -16,13 +19,15 @@ class Stage:
 
     @contextmanager
     def turn(self, patience: Callable[[], float]) -> Iterator[None]:
-        """A place, once no other that waits has less patience; `patience` is asked again whenever a place is free."""
+        """A place, once no other that waits has less patience; `patience` is asked again and again."""
         me = object()
         with self._changed:
             self.waiting[me] = patience
-            self._changed.wait_for(lambda: self._free and self._next() is me)
+            while not (self._free and self._next() is me):
+                self._changed.wait(ASK_AGAIN_SECONDS)
             del self.waiting[me]
             self._free -= 1
+            self._changed.notify_all()  # there may be a place for another
         try:
             yield
         finally:

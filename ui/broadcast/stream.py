@@ -363,7 +363,7 @@ def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: 
         "values": [round(moment.value, 3) for moment in part],
         "rewards": [round(moment.reward, 6) for moment in part],
     }
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()  # no browser reads Infinity
     return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
 
 
