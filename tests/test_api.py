@@ -13,6 +13,7 @@ import zoo
 from a3c_core.play import evaluate
 from tests.serving import ROOT, App
 from ui import api
+from ui.line import Line
 from ui.settings import SETTINGS
 
 ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers()))
@@ -58,6 +59,12 @@ def test_whatever_is_asked_the_answer_is_a_score_or_a_sentence(agent, games, fir
         api.evaluate(agent, games, first_seed, protocol)
     assert not refused.value.print_exception
     assert refused.value.message.endswith(".")
+
+
+def test_where_many_agents_are_being_scored_one_more_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr(api, "EVALUATIONS", Line(at_once=1, waiting=0))
+    with api.EVALUATIONS.turn(), pytest.raises(gr.Error, match="Many agents are being scored"):
+        api.evaluate("cartpole", 2)
 
 
 def test_an_evaluation_that_takes_too_long_is_ended(monkeypatch):

@@ -12,18 +12,21 @@ from a3c_core.play import evaluate as evaluate_agent
 from ui.broadcast.routes import FAILURES, LAST_SEED, answer_to, ticket_of
 from ui.broadcast.stream import agent_of
 from ui.episodes import GAMES_AT_ONCE
+from ui.line import Busy, Line
 from ui.settings import refusal, whole
 
 MCP = find_spec("mcp") is not None
 """Whether agents of another kind can use these endpoints as their tools."""
 MOST_GAMES, MOST_SECONDS = 20, 120.0
 """Of one evaluation."""
+EVALUATIONS = Line(at_once=1, waiting=4)
+"""The others are refused at once: the page's own events stand in the same queue."""
 
 
 def build() -> None:
     """Names the endpoints."""
     gr.api(agents, api_name="agents", concurrency_limit=8)
-    gr.api(evaluate, api_name="evaluate", concurrency_limit=1)
+    gr.api(evaluate, api_name="evaluate", concurrency_limit=8)
 
 
 def agents() -> list[dict[str, Any]]:
@@ -62,7 +65,7 @@ def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "
     asked = {"agent": str(agent), "protocol": str(protocol)}
     try:
         ticket = ticket_of(asked)
-        with GAMES_AT_ONCE:
+        with EVALUATIONS.turn(), GAMES_AT_ONCE:
             score = evaluate_agent(
                 agent_of(ticket),
                 games,
@@ -71,6 +74,8 @@ def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "
                 first_seed=first_seed,
                 progress=in_time,
             )
+    except Busy:
+        raise refusal("Many agents are being scored right now. Please try again in a minute.") from None
     except TimeoutError:
         raise refusal(f"That took longer than {MOST_SECONDS:.0f} seconds: ask for fewer games.") from None
     except FAILURES as failure:

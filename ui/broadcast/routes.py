@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
@@ -39,6 +40,8 @@ PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
 FILES = Line(at_once=2, waiting=6)
 """A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
+VIDEO_THREADS = CapacityLimiter(16)
+"""For who waits for a video, be it another's: the page's own threads stay free. Some are left to refuse the others."""
 WAITED_FOR = "Many videos are being made right now. Please try again in a minute."
 PRESENCE_SECONDS = 1.0
 """How often it is looked whether who waits for a chunk is still there."""
@@ -241,11 +244,11 @@ def recorded(ticket: Ticket) -> Recording:
     return SHELF.get(ticket, make)
 
 
-def video(request: Request) -> Response:
+async def video(request: Request) -> Response:
     """GET /arcade/video?agent=pong&seed=7: a whole game as MP4."""
     try:
         ticket = ticket_of(request.query_params)
-        path = recorded(ticket).video
+        path = (await to_thread.run_sync(recorded, ticket, limiter=VIDEO_THREADS)).video
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
     return FileResponse(path, media_type="video/mp4", filename=f"{file_name(ticket)}.mp4")

@@ -64,7 +64,7 @@ def build(page: gr.Blocks) -> None:
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
     page.load(arrive, None, [actions, *shown], **quiet)
-    gr.api(watch, api_name="watch", concurrency_limit=8)
+    gr.api(watch, api_name="watch", concurrency_limit=12)
 
     asked = [fetch.click, repo.submit]
     begun = gr.on(asked, show_stranger, [repo, seed, agent], shown, **quiet | {"concurrency_limit": 4})
