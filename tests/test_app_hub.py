@@ -474,6 +474,10 @@ def test_a_visitor_trains_signs_in_and_publishes(page, app, homes, loopback):
     assert [path for path in written if not hidden(TOKEN, path.read_bytes().decode(errors="replace"))] == []
     page.get_by_role("button", name="Sign out (tester)").click()
     expect(page.get_by_role("button", name="Sign in to publish")).to_be_visible()
+    page.goto(f"{app.url}?tab=how")  # who has not left to sign in goes where the link leads
+    page.locator(".player canvas[data-step]").first.wait_for(state="attached")  # all that begins with the page has begun
+    expect(page.get_by_role("tab", name="How it works")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#sign-in")).to_be_hidden()
 
 
 def within_reach(page: Page, responses: list[Response]) -> dict[str, str]:

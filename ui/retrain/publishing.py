@@ -24,12 +24,20 @@ GAMES = 100
 """That score an agent before it is published."""
 AT_ONCE = 4
 """Visitors who publish at the same time: most of it is waiting for the Hub."""
+LEAVING = "() => sessionStorage.setItem('signing-in', 'yes')"
+RETURNING = """(kept) => {
+  const back = sessionStorage.getItem("signing-in");
+  sessionStorage.removeItem("signing-in");
+  return back ? kept : null;
+}"""
+"""The run that was kept is handed on where this window left to sign in: any other begins as its address says."""
 UNPUBLISHED = "It is not published. Your agent is still here: try again, sign out and in, or download it."
 
 
 def build() -> gr.Button:
     """The button that signs in and out, and the one that publishes, which is returned."""
-    gr.LoginButton("Sign in to publish", "Sign out ({})", size="md", elem_id="sign-in")
+    sign_in = gr.LoginButton("Sign in to publish", "Sign out ({})", size="md", elem_id="sign-in")
+    sign_in.click(js=LEAVING, api_visibility="private")
     return gr.Button("Publish to my account", elem_classes="quiet", elem_id="publish")
 
 

@@ -134,7 +134,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
             concurrency_limit=publishing.AT_ONCE,
         )
         training.success(lambda run_id: run_id, run_id, kept, **unqueued)
-        page.load(restore, kept, [tabs, game, *boxes, *view], **unqueued)
+        page.load(restore, kept, [tabs, game, *boxes, *view], js=publishing.RETURNING, **unqueued)
     stop_button.click(stop, run_id, status, queue=False, show_progress="hidden", api_name="stop")
 
 
