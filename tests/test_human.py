@@ -294,6 +294,9 @@ def test_keys_reach_the_game_which_pauses_when_one_looks_away(app, browser):
 def test_on_a_phone_thumbs_play_and_nothing_sticks_out(app, browser):
     with visit(browser, app, "?play=breakout&seed=3") as page:
         page.set_viewport_size({"width": 390, "height": 844})
+        page.locator("#play-screen canvas").dispatch_event("pointerdown")  # a finger that scrolls
+        page.wait_for_timeout(300)
+        expect(page.locator(".human")).to_have_attribute("data-state", "ready")
         play(page)
         left, right = page.locator(".thumb[data-word=left]"), page.locator(".thumb[data-word=right]")
         left.hover()

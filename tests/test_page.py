@@ -1,7 +1,9 @@
 """The page in a real browser: what a visitor sees, clicks and takes home."""
 
 import base64
+import re
 import zipfile
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -113,7 +115,7 @@ def test_the_player_pauses_steps_seeks_and_changes_its_speed(page):
     canvas.press("Home")
     expect(canvas).to_have_attribute("data-step", "0")
     page.get_by_role("button", name="Speed").click()
-    expect(page.get_by_role("button", name="Speed")).to_have_text("2×")
+    expect(page.get_by_role("button", name="Speed 2×")).to_have_text("2×")
     canvas.press("End")
     assert wait_until(lambda: int(canvas.get_attribute("data-step")) >= max(step, 1), 10)
 
@@ -132,8 +134,20 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
     page.get_by_role("button", name="Another game").click()
     expect(page.locator(".player .name")).to_contain_text("seed 1")
     with page.expect_download() as download:
-        page.get_by_role("link", name="MP4").click()
+        page.get_by_role("button", name="MP4").click()
     assert download.value.suggested_filename == "cartpole-seed-1.mp4"
+    expect(page.locator(".player .said")).to_have_text(re.compile("among your downloads|The game ended"))
+
+
+def test_why_a_file_is_not_made_is_told(app, browser):
+    with closing(browser.new_page()) as page:  # to the browser's console any refusal is an error
+        page.goto(app.url + "?agent=cartpole")
+        shown(page)
+        page.locator(".player canvas").first.press(" ")
+        refused = {"status": 503, "json": {"error": "Many videos are being made right now."}}
+        page.route("**/arcade/gif*", lambda route: route.fulfill(**refused))
+        page.get_by_role("button", name="GIF").click()
+        expect(page.locator(".player .said")).to_have_text("Many videos are being made right now.")
 
 
 def test_choosing_another_agent_shows_its_game(page):

@@ -232,8 +232,10 @@ def test_a_visitor_pushes_the_pole_and_takes_it_back(app, browser):
     with visit(browser, app, "?agent=cartpole&at=60") as page:
         paused_at(page, 60)
         step = step_of(page)
-        page.get_by_role("button", name="Push left").click()
+        push = page.get_by_role("button", name="Push left")
+        push.press("Enter")
         expect(page.locator(".player .name")).to_contain_text("1 nudge")
+        expect(push).to_be_focused()  # so that Enter pushes again
         assert wait_until(lambda: step_of(page) > step, 30)
         page.get_by_role("button", name="Copy a link").click()
         assert wait_until(lambda: f"nudges={step + 1}.left" in page.url, 10)

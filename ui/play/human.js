@@ -243,7 +243,7 @@ document.addEventListener("keydown", (event) => {
 });
 canvas.addEventListener("keyup", (event) => KEYS[event.key] && release(KEYS[event.key]));
 canvas.addEventListener("blur", pause);
-canvas.addEventListener("pointerdown", () => act());
+canvas.addEventListener("click", () => game.state !== "over" && act()); // a finger that scrolls is no click
 go.addEventListener("click", act);
 document.addEventListener("visibilitychange", () => document.hidden && pause());
 window.addEventListener("blur", pause);

@@ -30,10 +30,12 @@ const back = button("One step back (left arrow)", "‹", () => step(-1));
 const forth = button("One step forward (right arrow)", "›", () => step(1));
 const bar = make("input", "seek", "", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Position in the game" });
 const time = make("span", "time");
-const speed = button("Speed", "1×", () => setSpeed(SPEEDS[(SPEEDS.indexOf(pace) + 1) % SPEEDS.length]));
+const speed = button("Speed 1×", "1×", () => setSpeed(SPEEDS[(SPEEDS.indexOf(pace) + 1) % SPEEDS.length]));
 const link = button("Copy a link to this moment", "Link", copyLink);
-const save = make("a", "save", "MP4", { title: "Download the whole game as a video", download: "" });
-const gif = make("a", "save", "GIF", { title: "Download 20 seconds from here as a moving picture", download: "" });
+const save = button("MP4: download the whole game as a video", "MP4", () =>
+  download(save, "video", `${base}/arcade/video?${query(game.ticket)}`));
+const gif = button("GIF: download 20 seconds from here as a moving picture", "GIF", () =>
+  download(gif, "moving picture", `${base}/arcade/gif?${query(game.ticket, { from: stepOf(Math.floor(game.position)) })}`));
 transport.append(toggle, back, forth, bar, time, speed, link, save, gif);
 
 const status = make("p", "said", "", { role: "status" });
@@ -89,6 +91,7 @@ async function fetchMore() {
       const { error } = await answer.json();
       mine.failed = answer.status !== 503;
       say(error);
+      if (!mine.failed) await new Promise((wake) => setTimeout(wake, 1000 + 1000 * Math.random()));
     }
   } catch {
     say("The connection is lost; the game goes on when it is back.");
@@ -118,8 +121,8 @@ function take(mine, buffer) {
     seek(pictureOf(mine.want));
     mine.want = null;
   }
-  if (mine.want === null) say(mine.over ? ended(mine) : "");
-  else say(`Playing to step ${mine.want.toLocaleString("en")}.`);
+  if (mine.want !== null) say(`Playing to step ${mine.want.toLocaleString("en")}.`);
+  else if (!transport.querySelector("[aria-busy]")) say(mine.over ? ended(mine) : "");
   curves.forEach((part) => part.draw());
 }
 
@@ -134,7 +137,6 @@ function begin(mine, about) {
   shot.dataset.game = about.env;
   name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
     (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
-  save.href = `${base}/arcade/video?${query(mine.ticket)}`;
   canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
   layChoices(about);
   layLook(about);
@@ -191,6 +193,8 @@ function pause() {
 function setSpeed(value) {
   pace = value;
   speed.textContent = `${value}×`;
+  speed.title = `Speed ${value}×`;
+  speed.setAttribute("aria-label", speed.title);
 }
 
 async function copyLink() {
@@ -203,6 +207,26 @@ async function copyLink() {
     say("The link to this moment is copied.");
   } catch {
     say("The link to this moment is in the address bar.");
+  }
+}
+
+// A link alone could not say that the server makes the file for a while, nor why it does not.
+async function download(pressed, what, address) {
+  if (pressed.hasAttribute("aria-busy")) return;
+  pressed.setAttribute("aria-busy", "true");
+  say(`The ${what} is being made.`);
+  try {
+    const answer = await fetch(address);
+    if (!answer.ok) return say((await answer.json()).error);
+    const [, name] = /filename="([^"]*)"/.exec(answer.headers.get("content-disposition")) ?? [];
+    const href = URL.createObjectURL(await answer.blob());
+    make("a", "", "", { href, download: name ?? "" }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60_000);
+    say(`The ${what} is among your downloads.`);
+  } catch {
+    say("The connection was lost. Please try again.");
+  } finally {
+    pressed.removeAttribute("aria-busy");
   }
 }
 
@@ -376,10 +400,6 @@ function tick(now) {
 }
 
 bar.addEventListener("input", () => seek(Number(bar.value)));
-gif.addEventListener("click", () => {
-  gif.href = `${base}/arcade/gif?${query(game.ticket, { from: stepOf(Math.floor(game.position)) })}`;
-  say("The moving picture is being made.");
-});
 canvas.addEventListener("click", () => (game.playing ? pause() : play()));
 
 const KEYS = {

@@ -11,7 +11,16 @@ extras.append(nudging);
 const nudgesOf = ({ nudges }) => (nudges ? nudges.split("-") : []);
 const stepOfNudge = (text) => parseInt(text, 10);
 
+let laidOut = null;
 function layNudges(about) {
+  const kinds = JSON.stringify([about.kinds, about.actions]);
+  if (kinds !== laidOut) layKinds(about); // else the button that was just pressed would lose the focus
+  laidOut = kinds;
+  if (!about.nudges && document.activeElement === undo) canvas.focus({ preventScroll: true });
+  undo.hidden = !about.nudges;
+}
+
+function layKinds(about) {
   const held = !about.kinds.includes("left"); // an action that is held, not a push
   nudging.replaceChildren(
     make("span", "hint", held ? "Make it choose:" : "Disturb it:"),
@@ -23,7 +32,6 @@ function layNudges(about) {
     }),
     undo,
   );
-  undo.hidden = !about.nudges;
 }
 
 function nudge(kind) {
