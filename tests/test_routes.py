@@ -69,7 +69,7 @@ def test_a_game_comes_chunk_by_chunk_and_ends():
 
 
 def test_a_game_that_has_no_place_is_asked_for_later(monkeypatch):
-    def full(ticket):
+    def full(*_):
         raise Full
 
     monkeypatch.setattr(ui.broadcast.routes.BROADCASTS, "get", full)

@@ -143,6 +143,18 @@ def test_there_are_only_so_many_games_at_once(broadcasts, monkeypatch):
     assert broadcasts.get(TICKET)
 
 
+def test_one_address_cannot_have_all_games(broadcasts, monkeypatch):
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
+    monkeypatch.setattr(ui.broadcast.stream, "AT_ONCE_EACH", 2)
+    first, _ = (broadcasts.get(TICKET._replace(seed=seed), "192.0.2.1") for seed in (1, 2))
+    with pytest.raises(Full):
+        broadcasts.get(TICKET, "192.0.2.1")
+    assert broadcasts.get(TICKET, "192.0.2.2")
+    monkeypatch.setattr(ui.broadcast.stream, "LEFT_SECONDS", 0.0)
+    assert broadcasts.get(TICKET._replace(seed=4), "192.0.2.1")  # in the place of the one left longest ago
+    assert not first.alive
+
+
 def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
     old = broadcasts.get(TICKET)
     assert wait_until(lambda: old.part(1000) or old.over, 60)

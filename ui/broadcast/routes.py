@@ -34,6 +34,7 @@ from ui.broadcast.stream import (
 from ui.episodes import SHELF, Recording, new_video
 from ui.line import Busy, Line
 from ui.play.live import LIVES
+from ui.visitors import address_of
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
@@ -210,7 +211,7 @@ async def opened(request: Request) -> Broadcast | Response:
     """The game that a query names, under way or over, or a refusal."""
     try:
         ticket = ticket_of(request.query_params)
-        return BROADCASTS.found(ticket) or await run_in_threadpool(BROADCASTS.get, ticket)
+        return BROADCASTS.found(ticket) or await run_in_threadpool(BROADCASTS.get, ticket, address_of(request))
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
 

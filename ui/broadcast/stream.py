@@ -45,6 +45,8 @@ LOOK_SECONDS = 0.02
 """How often one who waits for a chunk looks for it."""
 AT_ONCE = 16
 """Games under way."""
+AT_ONCE_EACH = 12
+"""Of them for one address, which may be a whole school's."""
 LEFT_SECONDS = 5.0
 """A game that nobody has asked for so long makes room for another where there is none."""
 KEPT_BYTES = 64 * 2**20
@@ -166,8 +168,8 @@ def get_ready(recipe: Recipe, protocol: Protocol = "classic") -> None:
 class Broadcast:
     """One game, as chunks that appear while it is played."""
 
-    def __init__(self, ticket: Ticket, agent: Agent) -> None:
-        self.ticket, self.agent = ticket, agent
+    def __init__(self, ticket: Ticket, agent: Agent, address: str | None = None) -> None:
+        self.ticket, self.agent, self.address = ticket, agent, address
         self.chunks: list[Part] = []
         self.over = False
         """Whether the last chunk is the game's last."""
@@ -392,6 +394,16 @@ def _pixels_at(chunk: bytes) -> int:
     return 4 + int.from_bytes(chunk[:4], "little")
 
 
+def make_room(games: list[Broadcast], most: int) -> None:
+    """Ends the game that was left longest ago where so many are under way. Raises Full where none was left."""
+    under_way = [game for game in games if game.alive]
+    if len(under_way) >= most:
+        left = max(under_way, key=lambda game: game.unasked)
+        if left.unasked < LEFT_SECONDS:
+            raise Full
+        left.leave()
+
+
 class Broadcasts:
     """All games that are being watched or were lately."""
 
@@ -400,14 +412,17 @@ class Broadcasts:
         self._games: OrderedDict[Ticket, Broadcast] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, ticket: Ticket) -> Broadcast:
-        """The game of a ticket, which begins now unless it is there. Raises Full, and what loading the agent raises."""
+    def get(self, ticket: Ticket, address: str | None = None) -> Broadcast:
+        """The game of a ticket, which begins now, for who is at that address, unless it is there.
+
+        Raises Full, and what loading the agent raises.
+        """
         if self.found(ticket) is None:
             agent = self._load(ticket)  # may take a while, and nobody else waits for it
             with self._lock:
                 if self.found(ticket) is None:
-                    self._make_room()
-                    self._games[ticket] = Broadcast(ticket, agent)
+                    self._make_room(address)
+                    self._games[ticket] = Broadcast(ticket, agent, address)
                     self._throw_away()
         with self._lock:
             self._games.move_to_end(ticket)
@@ -422,14 +437,12 @@ class Broadcasts:
         """Games that have yet to end and that somebody watches."""
         return sum(game.alive for game in list(self._games.values()))
 
-    def _make_room(self) -> None:
-        """Ends the game that was left longest ago where no other could begin. Raises Full where none was left."""
-        under_way = [game for game in list(self._games.values()) if game.alive]
-        if len(under_way) >= AT_ONCE:
-            left = max(under_way, key=lambda game: game.unasked)
-            if left.unasked < LEFT_SECONDS:
-                raise Full
-            left.leave()
+    def _make_room(self, address: str | None) -> None:
+        """Ends games that were left, where no other could begin. Raises Full where none was left."""
+        under_way = list(self._games.values())
+        make_room(under_way, AT_ONCE)
+        if address is not None:
+            make_room([game for game in under_way if game.address == address], AT_ONCE_EACH)
 
     def end(self) -> None:
         """Ends all games, before the process does: an emulator's threads must not outlive it."""
