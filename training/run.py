@@ -264,14 +264,14 @@ class _Run:
 
     def _rename_snapshots(self) -> None:
         """Names each after its share of the run, which may have another length now; those far from any share go."""
-        shares = {named: self._share(steps_of(place)) for named, place in self._snapshots().items()}
+        places = self._snapshots()
+        shares = {named: self._share(steps_of(place)) for named, place in places.items()}
         shorter = any(share > named for named, share in shares.items())
         for named, share in sorted(shares.items(), reverse=shorter):  # so that each new name is free
-            place = self._snapshots()[named]
             if not _passed(share):
-                shutil.rmtree(place)
+                shutil.rmtree(places[named])
             elif share != named:
-                place.rename(place.with_name(str(share)))
+                places[named].rename(places[named].with_name(str(share)))
 
     def _optimizer_state(self) -> dict[str, torch.Tensor]:
         """Every tensor of every optimizer's state, by name; they are the shared ones themselves."""

@@ -439,10 +439,10 @@ class Broadcasts:
 
     def _make_room(self, address: str | None) -> None:
         """Ends games that were left, where no other could begin. Raises Full where none was left."""
-        under_way = list(self._games.values())
-        make_room(under_way, AT_ONCE)
-        if address is not None:
-            make_room([game for game in under_way if game.address == address], AT_ONCE_EACH)
+        games = list(self._games.values())
+        if address is not None:  # first, so that no other's game ends for who is refused
+            make_room([game for game in games if game.address == address], AT_ONCE_EACH)
+        make_room(games, AT_ONCE)
 
     def end(self) -> None:
         """Ends all games, before the process does: an emulator's threads must not outlive it."""
