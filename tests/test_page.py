@@ -4,6 +4,7 @@ import base64
 import re
 import zipfile
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,6 +42,8 @@ PIXELS = """
   return [canvas.width, canvas.height, btoa(text)];
 }
 """
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -229,6 +232,20 @@ def test_on_a_phone_nothing_sticks_out(page, tab):
     page.get_by_role("tab", name=tab).click()
     page.get_by_role("button", name={"Watch": "Another game", "Retrain": "Train"}[tab], exact=True).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_stands_out(app, browser, theme):
+    with visit(browser, app, f"?agent=cartpole&__theme={theme}") as page:
+        shown(page)
+        for tab in page.get_by_role("tab").all():
+            tab.click()
+            tab.and_(page.locator("[aria-selected=true]")).wait_for()
+            page.evaluate("document.querySelectorAll('.more > button:not(.open)').forEach((each) => each.click())")
+            expect(page.locator(".more > button:not(.open):visible")).to_have_count(0)
+            found = page.evaluate(CONTRAST)
+            assert found["looked"] > 50
+            assert not found["faint"], tab.inner_text()
 
 
 def test_the_app_asked_no_other_machine(app):
