@@ -21,7 +21,7 @@ from training.run import train
 from ui.how.records import RECORDS, Game, Picture, Training
 from ui.how.trace import Update, traced
 
-AGENT, YOUNG = "pong", 25
+AGENT, YOUNG = "pong", 12
 STEPS = 420
 """Of each game: half a minute."""
 SHOWN_UPDATES = 22

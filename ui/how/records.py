@@ -51,7 +51,7 @@ class Records(NamedTuple):
     trained: Game
     """Pong by the zoo's agent, as it is scored."""
     young: Game
-    """Pong by the same agent as it was after a quarter of its training, its actions drawn as in training."""
+    """Pong by the same agent as it was after an eighth of its training, its actions drawn as in training."""
     frames: list[Picture]
     """The four frames of one observation of that game."""
     trace: list[Update]
