@@ -102,7 +102,7 @@ async def click(client: httpx.AsyncClient, seed: int) -> str:
 
 async def clicks(url: str, count: int) -> Counter[str]:
     """So many at once."""
-    limits = httpx.Limits(max_connections=count)
+    limits = httpx.Limits(max_connections=count, max_keepalive_connections=0)  # each is somebody else's
     async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits) as client:
         return Counter(await asyncio.gather(*(click(client, seed % 5) for seed in range(count))))
 

@@ -52,7 +52,7 @@ LEFT_SECONDS = 5.0
 KEPT_BYTES = 64 * 2**20
 """Chunks of finished games, and of those under way, that are kept."""
 STAGE = Stage(places=os.cpu_count() or 1)
-START_SECONDS = 3.0
+START_SECONDS = 6.0
 """A viewer who would have nothing more to see within so long goes before games that have yet to begin."""
 MOST_STEPS = 27_000
 """Steps of a game that are shown: half an hour of Atari."""
