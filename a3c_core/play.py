@@ -242,9 +242,14 @@ class Score:
         return f"{rules}{len(self.returns)} games, {'greedy' if self.greedy else 'sampled'} actions, {seeds}"
 
 
-GAMES_AT_ONCE, ATARI_GAMES_AT_ONCE = 32, 8
-"""Enough to make good use of a batch, few enough that not many places idle until the longest game has ended, which in
-Atari can take twenty times as long as others."""
+def games_at_once(env: str, episodes: int) -> int:
+    """How many of the games that score an agent are stepped together.
+
+    Many make good use of a batch. In Atari the longest game can take twenty times as long as others, and as many places
+    idle until it has ended, so each has two games to play; and making an emulator takes a tenth of a second, in which
+    no other thread of Python runs, so a few games have few.
+    """
+    return min(episodes, max(8, min(50, episodes // 2)) if env in ROMS else 32)
 
 
 def evaluate(
@@ -266,7 +271,7 @@ def evaluate(
         raise ValueError("episodes must be at least 1")
     seeds = range(first_seed, first_seed + episodes)
     check_seeds(seeds)
-    count = min(episodes, ATARI_GAMES_AT_ONCE if agent.recipe.env in ROMS else GAMES_AT_ONCE)
+    count = games_at_once(agent.recipe.env, episodes)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds[:count]]
     returns, finished = np.zeros(episodes), 0
     game, fresh, memory = np.arange(count), np.ones(count, dtype=bool), None
