@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+from a3c_core.recipe import Recipe
+from a3c_core.worker import encoder_dtype
 from benchmarks.page_tables import endurance, key_to_frame, load, waits
 from benchmarks.training_tables import asynchrony, speed, time_to_solve
 
@@ -29,7 +31,8 @@ def machine(*packages: str) -> dict[str, str | int]:
     model = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "unknown")
     versions = {name: importlib.metadata.version(name) for name in packages}
     now = datetime.now(UTC).date().isoformat()
-    model += " with bfloat16" if torch.cpu._is_avx512_bf16_supported() else " without bfloat16"
+    fast = encoder_dtype(Recipe(precision="bfloat16")) == torch.bfloat16
+    model += f" {'with' if fast else 'without'} bfloat16"
     return {"date": now, "processor": model, "cores": os.cpu_count(), "python": platform.python_version(), **versions}
 
 
