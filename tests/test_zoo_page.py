@@ -192,13 +192,17 @@ def test_an_address_of_no_agent_is_explained(app: App, page: Page):
 
 
 @needs_chromium
-def test_on_a_phone_nothing_sticks_out(app: App, page: Page):
+def test_nothing_sticks_out(app: App, page: Page):
     page.set_viewport_size({"width": 390, "height": 844})
     page.get_by_text("Its recipe").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("link", name="All agents").click()
     page.get_by_text("Where the others").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 844})
+        too_wide = "points => points.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"
+        assert page.locator(".scale .points").evaluate_all(too_wide) == []
 
 
 def test_a_checkpoint_goes_home_and_nothing_else_does(app: App, tmp_path):
