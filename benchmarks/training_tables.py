@@ -27,7 +27,7 @@ def speed_table(trials: list[dict]) -> str:
     for name, group in rates.items():
         median = medians[name]
         cells = (f"{median:,.0f}", f"{min(group):,.0f} to {max(group):,.0f}", f"{median / ceiling:.0%}")
-        workers = f"{median / one:.2f}" if "paper's" in name else ""
+        workers = f"{median / one:.2f}" if "paper's" in name and "games" not in name else ""
         rows.append((name, *cells, f"{median / peer:.2f}", workers))
     head = ("", "steps/s", "slowest to fastest", "of the emulator", "times the peer", "times one worker")
     return table(head, rows)
