@@ -38,12 +38,11 @@ class Trial(NamedTuple):
     seconds: float
 
 
-def ours(seconds: float, *, encoder: str, workers: int = 2, games: int = 8) -> tuple[int, float]:
-    """Our engine with one of the published networks, as the peer has it, and some games for each worker."""
+def ours(seconds: float, **changes: str | int) -> tuple[int, float]:
+    """Our engine with the recipe of Pong but for some changes; no layer norm, since the peer's network has none."""
     from training.recipes import RECIPES
 
-    network = {"encoder": encoder, "layer_norm": False}
-    return stretch_of(replace(RECIPES["pong"], **network, workers=workers, envs_per_worker=games), seconds)
+    return stretch_of(replace(RECIPES["pong"], layer_norm=False, **changes), seconds)
 
 
 def stretch_of(recipe: Recipe, seconds: float) -> tuple[int, float]:
@@ -113,8 +112,8 @@ COMPETITORS: dict[str, Callable[[float], tuple[int, float]]] = {
     "a3c, paper's network, 1 worker": partial(ours, encoder="a3c", workers=1),
     "a3c, Nature network, 2 workers": partial(ours, encoder="nature"),
     "stable-baselines3 A2C, Nature network": sb3,
-    "a3c, paper's network, 2 workers of 32 games": partial(ours, encoder="a3c", games=32),
-    "a3c, Nature network, 2 workers of 32 games": partial(ours, encoder="nature", games=32),
+    "a3c, paper's network, 2 workers of 32 games": partial(ours, encoder="a3c", envs_per_worker=32),
+    "a3c, Nature network, 2 workers of 32 games": partial(ours, encoder="nature", envs_per_worker=32),
     "stable-baselines3 A2C, Nature network, 64 games": partial(sb3, games=64),
 }
 

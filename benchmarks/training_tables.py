@@ -7,9 +7,11 @@ from benchmarks.text import table, where
 
 def speed(result: dict) -> list[str]:
     """The section on steps per second."""
+    seconds = statistics.median(trial["seconds"] for trial in result["trials"])
     return [
         "## Speed",
-        "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of the rounds.",
+        "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of "
+        f"trials of {seconds:.0f} seconds.",
         where(result),
         speed_table(result["trials"]),
     ]
