@@ -257,8 +257,10 @@ def test_what_an_agent_looks_at_is_shown_for_the_step_that_is_shown(app, browser
         page.get_by_role("button", name="Show what it looks at").click()
         page.locator(".player .light:not([hidden])").wait_for()
         page.get_by_role("button", name="Play or pause").click()
+        stopped_at = step_of(page)
         page.get_by_role("button", name="One step forward").click()
         light = page.locator(".player .light")
+        assert wait_until(lambda: step_of(page) > stopped_at, 30)
         assert wait_until(lambda: light.get_attribute("data-step") == str(step_of(page)), 30)
         box, game = light.bounding_box(), page.locator(".player canvas").first.bounding_box()
         assert box == game
