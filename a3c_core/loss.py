@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from a3c_core.model import ActorCritic
+from a3c_core.recall import Recall
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Rollout
 
@@ -60,9 +61,11 @@ def a3c_loss(model: ActorCritic, rollout: Rollout, recipe: Recipe) -> Losses:
         L = mean( -log pi(a_t|s_t) A_t  +  value_cost / 2 (R_t - V(s_t))^2  -  entropy_cost H(pi(.|s_t)) )
 
     where A_t and R_t = A_t + V(s_t) are constants. The paper sums over the steps of a rollout; the mean keeps
-    the learning rate's meaning when rollouts and batches grow.
+    the learning rate's meaning when rollouts and batches grow. The weights must be those that acted: what the encoder
+    computed then is used again.
     """
-    policy, values, _ = model(rollout.obs, rollout.reset, rollout.memory)
+    with Recall(rollout.encoded):
+        policy, values, _ = model(rollout.obs, rollout.reset, rollout.memory)
     fixed = torch.cat([values.detach(), rollout.bootstrap[None]])
     advantage = advantages(rollout.rewards, fixed, rollout.discounts, gae_lambda=recipe.gae_lambda)
     returns = advantage + fixed[:-1]

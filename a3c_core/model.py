@@ -95,6 +95,22 @@ class VectorEncoder(nn.Flatten):
         self.features = math.prod(space.shape)
 
 
+class PixelConv2d(nn.Conv2d):
+    """The first convolution: takes pixels from 0 to 255, which it shifts and scales."""
+
+    def __init__(self, channels: int, filters: int, kernel: int, stride: int, recipe: Recipe) -> None:
+        super().__init__(channels, filters, kernel, stride)
+        self.shift, self.scale = recipe.pixel_shift, recipe.pixel_scale
+
+    def forward(self, frames: Tensor) -> Tensor:
+        pixels = frames.to(self.weight.dtype)
+        if self.shift:
+            pixels.add_(self.shift)
+        if torch.is_grad_enabled() and pixels.dtype == torch.float32:
+            pixels = pixels.contiguous(memory_format=torch.channels_last)  # 5 times faster backward on a CPU
+        return functional.conv2d(pixels, self.weight * self.scale, self.bias, self.stride)
+
+
 class FrameEncoder(nn.Sequential):
     """Convolutions over a stack of frames and a fully connected layer, each with a ReLU."""
 
@@ -107,25 +123,17 @@ class FrameEncoder(nn.Sequential):
         channels, size, _ = space.shape
         layers: list[nn.Module] = []
         for filters, kernel, stride in self.convolutions:
-            layers += [orthogonal(nn.Conv2d(channels, filters, kernel, stride), math.sqrt(2)), nn.ReLU()]
+            shape = (channels, filters, kernel, stride)
+            convolution = nn.Conv2d(*shape) if layers else PixelConv2d(*shape, recipe)
+            layers += [orthogonal(convolution, math.sqrt(2)), nn.ReLU()]
             channels, size = filters, (size - kernel) // stride + 1
         layers += [nn.Flatten(), orthogonal(nn.Linear(channels * size * size, self.features), math.sqrt(2))]
         layers += [nn.LayerNorm(self.features)] if recipe.layer_norm else []
         super().__init__(*layers, nn.ReLU())
-        self.shift, self.scale = recipe.pixel_shift, recipe.pixel_scale
 
     def forward(self, frames: Tensor) -> Tensor:
         """Features float32 [N, features] of frames uint8 [N, 4, 84, 84]; computes in the type of its weights."""
-        first, *others = self
-        pixels = frames.to(first.weight.dtype)
-        if self.shift:
-            pixels.add_(self.shift)
-        if torch.is_grad_enabled() and pixels.dtype == torch.float32:
-            pixels = pixels.contiguous(memory_format=torch.channels_last)  # 5 times faster backward on a CPU
-        features = functional.conv2d(pixels, first.weight * self.scale, first.bias, first.stride)
-        for layer in others:
-            features = layer(features)
-        return features.float()
+        return super().forward(frames).float()
 
 
 class A3CEncoder(FrameEncoder):

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from a3c_core.envs import final_observations
 from a3c_core.model import ActorCritic, Memory
+from a3c_core.recall import Keep
 from a3c_core.recipe import Recipe
 
 
@@ -29,6 +30,8 @@ class Rollout(NamedTuple):
     """[B] V of the observation where the rollout stopped."""
     memory: Memory
     """The core's memory before the first observation, each part [B, size]."""
+    encoded: tuple[Tensor, ...] = ()
+    """What the encoder's layers put out for `obs` (see `recall`), each [T * B, ...]; empty if nobody kept it."""
 
 
 class Stepper:
@@ -50,11 +53,12 @@ class Stepper:
         """Takes `n_steps` steps in each environment with actions drawn from `model`'s policy."""
         recipe, memory_before = self.recipe, self._memory
         obs, reset, actions, rewards, discounts = [], [], [], [], []
-        self.finished = []
+        self.finished, keep = [], Keep(model.encoder)
         for _ in range(n_steps):
             obs.append(self._tensor(self._obs))
             reset.append(self._tensor(self._reset))
-            policy, _, self._memory = model(obs[-1][None], reset[-1][None], self._memory)
+            with keep:
+                policy, _, self._memory = model(obs[-1][None], reset[-1][None], self._memory)
             actions.append(policy.act()[0])
             self._obs, reward, terminated, truncated, info = self.envs.step(actions[-1].cpu().numpy())
             done = terminated | truncated
@@ -69,7 +73,8 @@ class Stepper:
             self._reset = done.astype(np.float32)
             self._count(reward, done)
         parts = (torch.stack(part).to(self._device) for part in (obs, reset, actions, rewards, discounts))
-        return Rollout(*parts, bootstrap=self._value_of(self._obs, self._reset, model), memory=memory_before)
+        bootstrap = self._value_of(self._obs, self._reset, model)
+        return Rollout(*parts, bootstrap=bootstrap, memory=memory_before, encoded=keep.outputs)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self._device)

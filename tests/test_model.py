@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import count_parameters
@@ -184,8 +185,9 @@ def frame_encoder(encoder="a3c", **changes):
 
 def by_plain_layers(encoder, frames, shift, scale):
     """What torch's own layers make of the pixels as floats."""
-    features = (frames.float() + shift) * scale
-    for layer in encoder:
+    first, *others = encoder
+    features = functional.conv2d((frames.float() + shift) * scale, first.weight, first.bias, first.stride)
+    for layer in others:
         features = layer(features)
     return features
 

@@ -17,6 +17,7 @@ CORE = [
     "nudge",
     "model",
     "agent",
+    "recall",
     "rollout",
     "loss",
     "optim",
