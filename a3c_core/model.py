@@ -143,6 +143,13 @@ class A3CEncoder(FrameEncoder):
     features = 256
 
 
+class WideEncoder(FrameEncoder):
+    """The paper's network with twice the filters and units: what `training.widen` makes of an A3CEncoder."""
+
+    convolutions = ((32, 8, 4), (64, 4, 2))
+    features = 512
+
+
 class NatureEncoder(FrameEncoder):
     """The network of Mnih et al. 2015."""
 
@@ -234,6 +241,7 @@ def mlp(inputs: int, hidden: tuple[int, ...], outputs: int, *, gain: float) -> n
 ENCODERS: dict[str, Callable[[Box, Recipe], nn.Module]] = {
     "vector": VectorEncoder,
     "a3c": A3CEncoder,
+    "a3c_wide": WideEncoder,
     "nature": NatureEncoder,
 }
 CORES: dict[str, Callable[[int, Recipe], nn.Module]] = {"none": NoCore, "lstm": LSTMCore}

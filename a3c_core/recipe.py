@@ -40,9 +40,10 @@ class Recipe:
     """Steps of each environment between updates (t_max in the paper). Several numbers are a
     distributed step size: worker `rank` takes number `rank` modulo how many there are."""
 
-    encoder: Literal["vector", "a3c", "nature"] = "vector"
+    encoder: Literal["vector", "a3c", "a3c_wide", "nature"] = "vector"
     """What turns an observation into features: vector hands it on as it is; a3c is the paper's network for frames
-    (convolutions of 16 and 32 filters, 256 units), nature the larger one of Mnih et al. 2015 (32, 64, 64; 512)."""
+    (convolutions of 16 and 32 filters, 256 units), a3c_wide has twice as many of each (32, 64; 512), nature is the
+    larger one of Mnih et al. 2015 (32, 64, 64; 512)."""
     pixel_shift: Annotated[float, Field(ge=-255, le=0)] = 0.0
     """Added to each pixel (0 to 255) before it is scaled. A grey background must become 0, Pong's is 87: else it is one
     large input common to all filters, and the first errors of the value push them all until their ReLUs die."""

@@ -193,7 +193,7 @@ def by_plain_layers(encoder, frames, shift, scale):
 
 
 @pytest.mark.parametrize("core", ["none", "lstm"])
-@pytest.mark.parametrize("encoder", ["a3c", "nature"])
+@pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature"])
 @torch.no_grad()
 def test_frames_become_a_policy_and_a_value_for_each_step(encoder, core):
     recipe = Recipe(env=PONG, encoder=encoder, core=core, core_size=8, head_layers=())
@@ -202,11 +202,12 @@ def test_frames_become_a_policy_and_a_value_for_each_step(encoder, core):
     assert policy.describe().shape == (T, B, 6)
     assert value.shape == (T, B)
     assert [part.shape for part in memory] == [(B, 8)] * (2 if core == "lstm" else 0)
-    assert model.encoder(FRAMES).shape == (T * B, {"a3c": 256, "nature": 512}[encoder])
+    assert model.encoder(FRAMES).shape == (T * B, {"a3c": 256, "a3c_wide": 512, "nature": 512}[encoder])
 
 
 # 84 pixels: (84 - 8) / 4 + 1 = 20, (20 - 4) / 2 + 1 = 9, 9 - 3 + 1 = 7
 A3C = (16 * 4 * 8 * 8 + 16) + (32 * 16 * 4 * 4 + 32) + (256 * 32 * 9 * 9 + 256)
+WIDE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (512 * 64 * 9 * 9 + 512)
 NATURE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (64 * 64 * 3 * 3 + 64) + (512 * 64 * 7 * 7 + 512)
 
 
@@ -214,6 +215,7 @@ NATURE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (64 * 64 * 3 * 3 + 64)
     ("changes", "expected"),
     [
         ({"env": PONG, "encoder": "a3c"}, A3C + (256 * 6 + 6) + (256 + 1)),
+        ({"env": PONG, "encoder": "a3c_wide"}, WIDE + (512 * 6 + 6) + (512 + 1)),
         ({"env": BREAKOUT, "encoder": "nature"}, NATURE + (512 * 4 + 4) + (512 + 1)),
         ({"env": PONG, "encoder": "a3c", "full_action_space": True}, A3C + (256 * 18 + 18) + (256 + 1)),
         ({"env": PONG, "encoder": "a3c", "layer_norm": True}, A3C + 2 * 256 + (256 * 6 + 6) + (256 + 1)),
@@ -222,7 +224,7 @@ NATURE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (64 * 64 * 3 * 3 + 64)
             A3C + 4 * (32 * 256 + 32 * 32 + 2 * 32) + (32 * 6 + 6) + (32 + 1),
         ),
     ],
-    ids=["a3c", "nature", "all actions", "layer norm", "lstm"],
+    ids=["a3c", "a3c_wide", "nature", "all actions", "layer norm", "lstm"],
 )
 def test_networks_for_frames_have_the_papers_size(changes, expected):
     assert count_parameters(Agent.untrained(Recipe(head_layers=(), **changes))) == expected

@@ -18,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch.nn.utils import parameters_to_vector
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import MODEL, RECIPE, RESUME, SNAPSHOTS, CheckpointError, load_agent, load_tensors
+from a3c_core.checkpoint import MODEL, RECIPE, RESUME, SNAPSHOTS, CheckpointError, load_agent, load_tensors, save_agent
 from a3c_core.envs import SameStepCartPole
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
@@ -191,6 +191,28 @@ def test_a_resumed_run_goes_on_from_where_it_stopped(tmp_path):
     assert [moment.steps for moment in read_log(tmp_path)][-1] == 1000
 
 
+def test_weights_alone_go_on_with_a_fresh_optimizer(tmp_path):
+    first = [*train(toy.recipe(), tmp_path, make=toy.make_cue)][-1]
+    weights = load_file(tmp_path / RESUME)["theta"]
+    (tmp_path / RESUME).unlink()
+    moments = train(toy.recipe(steps=1000), tmp_path, make=toy.make_cue, resume=True)
+    next(moments)
+    moments.close()
+    state = load_file(tmp_path / RESUME)
+    assert state["optimizer.0.step"].item() == (state["steps"].item() - 400) / 20
+    assert state["episodes"].item() >= first.episodes
+    assert state["seconds"].item() > first.seconds
+    assert (state["theta"] - weights).abs().max() < 0.1
+
+
+def test_weights_of_another_network_do_not_go_on(tmp_path):
+    save_agent(tmp_path, toy.balancer())
+    before = files_in(tmp_path)
+    with pytest.raises(CheckpointError, match="A resumed run keeps its network"):
+        next(train(Recipe(head_layers=(8,)), tmp_path, resume=True))
+    assert files_in(tmp_path) == before
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -218,7 +240,7 @@ def test_a_run_is_not_overwritten(tmp_path):
 
 
 def test_nothing_cannot_be_resumed(tmp_path):
-    with pytest.raises(CheckpointError, match=r"holds no run to resume: it has no resume\.safetensors"):
+    with pytest.raises(CheckpointError, match=r"holds no run to resume: it has no recipe\.json"):
         next(train(ENDLESS, tmp_path / "nothing", resume=True))
     assert not (tmp_path / "nothing").exists()
 

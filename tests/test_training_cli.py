@@ -200,6 +200,18 @@ def test_the_commands_of_a_run_tell_what_was_changed_on_its_way(tmp_path):
     ]
 
 
+def test_the_commands_of_a_run_tell_where_it_was_widened():
+    narrow = replace(RECIPES["pong"], steps=100)
+    wide = replace(narrow, encoder="a3c_wide", steps=200)
+    sittings = (Sitting(0, narrow), Sitting(100, wide), Sitting(150, replace(wide, gamma=0.9)))
+    assert cli.commands_of("pong", sittings).splitlines() == [
+        "python -m training train pong --steps 100 --out runs/pong",
+        "python -m training widen runs/pong --out runs/pong-wide",
+        "python -m training train --resume runs/pong-wide pong --steps 200    # from step 100",
+        "python -m training train --resume runs/pong-wide pong --gamma 0.9    # from step 150",
+    ]
+
+
 def test_a_resumed_run_goes_on_in_its_own_directory(checkpoint, tmp_path):
     with pytest.raises(SystemExit, match="not both"):
         cli.main(["train", "--resume", str(checkpoint), "--out", str(tmp_path / "other"), "cartpole"])
@@ -277,7 +289,7 @@ def test_help_names_every_command(command, capsys):
         (["train", "pong", "--encoder", "resnet"], "--encoder"),
         (["train", "pong", "--pixel-shift", "1"], "pixel_shift"),
         (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
-        (["tetris"], "train, evaluate, keep"),
+        (["tetris"], "train, widen, evaluate, keep"),
         (["evaluate"], "required"),
         (["evaluate", "cartpole", "--episodes", "many"], "--episodes"),
     ],
@@ -304,7 +316,8 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "evaluate balancer --protocol sticky": "CartPole-v1 knows the classic protocol only",
         "evaluate balancer --first-seed 1000000000": "seeds must be between 0 and 999999999",
         "train cartpole --resume nowhere": "nowhere is no checkpoint",
-        "train cartpole --resume balancer": "balancer holds no run to resume",
+        "train cartpole --resume balancer --head-layers 8": "A resumed run keeps its network",
+        "widen balancer --out wide": "only the encoder a3c has a wider one, not vector",
         "train cartpole --out balancer": "balancer holds a run already",
         "train cartpole --out balancer/recipe.json": "recipe.json",
         "keep empty --name cartpole": "empty is no checkpoint",

@@ -17,7 +17,7 @@ from tyro.conf import Positional
 
 import zoo
 from a3c_core.atari import ROMS
-from a3c_core.checkpoint import RESUME, load_agent
+from a3c_core.checkpoint import RECIPE, RESUME, load_agent
 from a3c_core.envs import Protocol
 from a3c_core.play import Score, evaluate
 from a3c_core.recipe import Recipe
@@ -28,6 +28,7 @@ from training.recipes import RECIPES
 from training.run import WorkerDied, train
 from training.sittings import commands_of, sittings_of
 from training.vital_signs import VitalSigns
+from training.widen import widen_run
 from zoo import hub
 from zoo.entry import write_entry
 
@@ -43,11 +44,14 @@ def train_(
         recipe: what to train; every number of it is an option.
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
+            A downloaded agent is continued too, with a fresh optimizer.
     """
     if resume and out:
         raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
     directory = resume or out or new_directory(recipe)
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
+    if resume and (resume / RECIPE).exists() and not (resume / RESUME).exists():
+        print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
     progress, signs = None, VitalSigns()
     terminal = sys.stderr.isatty()
     bar = tqdm(
@@ -59,7 +63,7 @@ def train_(
                 for ailment in signs.check(progress):
                     tqdm.write(f"WARNING: {ailment}", file=sys.stderr)
                 if resume and not bar.n:
-                    bar.initial = bar.n = progress.steps
+                    bar.initial = bar.n = bar.last_print_n = progress.steps
                 bar.set_postfix_str(words(progress.mean_return), refresh=False)
                 bar.update(min(progress.steps, recipe.steps) - bar.n)
         if _interrupted.is_set():
@@ -89,6 +93,19 @@ def new_directory(recipe: Recipe) -> Path:
     """A directory in runs/ that is not there yet."""
     stem = f"{recipe.env.removeprefix('ALE/')}-seed{recipe.seed}"
     return next(path for n in range(1, 10**6) if not (path := RUNS / f"{stem}-{n}").exists())
+
+
+def widen_(run: Positional[Path], /, *, out: Path) -> None:
+    """Give an agent a network with twice the filters and units that plays just the same, to train it further.
+
+    Args:
+        run: a directory with an agent whose encoder is a3c.
+        out: where the widened agent goes, with the run's past.
+    """
+    widen_run(run, out)
+    print(
+        f"{out} holds the agent, with a3c_wide\ntrain it:  python -m training train --resume {out} NAME --steps STEPS"
+    )
 
 
 def evaluate_(
@@ -269,7 +286,7 @@ def main(argv: list[str]) -> None:
         offered = tyro.extras.subcommand_type_from_defaults(recipes(argv), prefix_names=False)
         train_.__annotations__["recipe"] = Annotated[offered, tyro.conf.arg(name="")]
         tyro.extras.subcommand_cli_from_dict(
-            {"train": train_, "evaluate": evaluate_, "keep": keep_, "publish": publish_},
+            {"train": train_, "widen": widen_, "evaluate": evaluate_, "keep": keep_, "publish": publish_},
             prog="python -m training",
             description=__doc__,
             args=argv,

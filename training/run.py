@@ -22,6 +22,7 @@ from a3c_core.checkpoint import (
     SNAPSHOTS,
     CheckpointError,
     load_tensors,
+    load_weights,
     save_agent,
     save_tensors,
     steps_of,
@@ -30,7 +31,7 @@ from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.worker import Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
-from training.log import Log, Progress, Tally
+from training.log import Log, Progress, Tally, read_log
 from training.sittings import Sitting, note_sitting
 
 CHECKPOINT_SECONDS = 60.0
@@ -99,7 +100,8 @@ def train(
     Args:
         recipe: what to train. A resumed run may raise `steps` and change numbers, not the network or the optimizer.
         directory: where the checkpoint, log.jsonl and TensorBoard events go.
-        resume: continue the run that `directory` holds, else `directory` must not hold one.
+        resume: continue the run that `directory` holds, else `directory` must not hold one. A checkpoint that tells
+            nothing of its optimizer, as a published one, goes on with a fresh one.
         make: makes each worker's environments.
         stop: asked several times a second; True ends the run early, with a last Progress.
 
@@ -119,8 +121,8 @@ class _Run:
     def __init__(self, recipe: Recipe, directory: Path, *, resume: bool, make: MakeEnvs) -> None:
         if not resume and (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
-        if resume and not (directory / RESUME).exists():
-            raise CheckpointError(f"{directory} holds no run to resume: it has no {RESUME}. Train without resuming.")
+        if resume and not (directory / RECIPE).exists():
+            raise CheckpointError(f"{directory} holds no run to resume: it has no {RECIPE}. Train without resuming.")
         device_of(recipe.device)
         self.tally = Tally()  # the clock starts here
         warm_up()
@@ -128,8 +130,10 @@ class _Run:
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
         self.shared = Shared(recipe, parameters_to_vector(self.model.parameters()).detach(), _CONTEXT)
-        if resume:
+        if resume and (directory / RESUME).exists():
             self._restore()
+        elif resume:
+            self._take_over()
         self._checkpoint()
         note_sitting(directory, Sitting(self.shared.steps, recipe))
         self.log = Log(directory, after=self.shared.steps)
@@ -299,15 +303,32 @@ class _Run:
             raise CheckpointError(f"{error} A resumed run keeps its network and its optimizer.") from None
         if not saved["theta"].isfinite().all():
             raise CheckpointError(f"{path} holds weights that are not numbers: train anew, with a lower learning rate.")
-        with torch.no_grad():
-            self.shared.theta.copy_(saved["theta"])
-            for name, tensor in state.items():
-                tensor.copy_(saved[name])
-        self.shared.start_at(int(saved["steps"]))
-        self._rename_snapshots()
+        for name, tensor in state.items():
+            tensor.copy_(saved[name])
+        self._go_on_from(
+            saved["theta"], int(saved["steps"]), seconds=saved["seconds"].item(), episodes=int(saved["episodes"])
+        )
         recent = saved["recent_returns"]
-        self.tally = Tally(seconds=saved["seconds"].item(), episodes=int(saved["episodes"]), steps=int(saved["steps"]))
         self.tally.recent.extend(recent[~recent.isnan()].tolist())
+
+    def _take_over(self) -> None:
+        """Goes on from weights without an optimizer's state; what the log tells of time and episodes still counts."""
+        steps = steps_of(self.directory)
+        try:
+            load_weights(Agent(self.recipe, self.model, steps), self.directory / MODEL)
+        except CheckpointError as error:
+            raise CheckpointError(f"{error} A resumed run keeps its network.") from None
+        told = [moment for moment in read_log(self.directory) if moment.steps <= steps][-1:]
+        seconds, episodes = (told[0].seconds, told[0].episodes) if told else (0.0, 0)
+        theta = parameters_to_vector(self.model.parameters()).detach()
+        self._go_on_from(theta, steps, seconds=seconds, episodes=episodes)
+
+    def _go_on_from(self, theta: torch.Tensor, steps: int, *, seconds: float, episodes: int) -> None:
+        with torch.no_grad():
+            self.shared.theta.copy_(theta)
+        self.shared.start_at(steps)
+        self._rename_snapshots()
+        self.tally = Tally(seconds=seconds, episodes=episodes, steps=steps)
 
 
 def _passed(share: int) -> int | None:

@@ -1,7 +1,7 @@
 """The sittings of a run: from which step on it went by which recipe, and the commands that would repeat it."""
 
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -63,8 +63,12 @@ def commands_of(name: str, sittings: tuple[Sitting, ...]) -> str:
         return shlex.join(begin)
     run = f"runs/{name}"
     lines = [shlex.join([*begin, "--out", run])]
-    for before, sitting in pairwise(sittings):
-        go_on = [*TRAIN, "--resume", run, shipped, *differences(sitting.recipe, before.recipe)]
+    for last, sitting in pairwise(sittings):
+        before = last.recipe
+        if sitting.recipe.encoder != before.encoder:
+            lines.append(shlex.join(["python", "-m", "training", "widen", run, "--out", f"{run}-wide"]))
+            run, before = f"{run}-wide", replace(before, encoder=sitting.recipe.encoder)
+        go_on = [*TRAIN, "--resume", run, shipped, *differences(sitting.recipe, before)]
         lines.append(f"{shlex.join(go_on)}    # from step {sitting.steps:,}")
     return "\n".join(lines)
 
