@@ -1,5 +1,6 @@
 """The app's handlers, called directly and through a real server."""
 
+import asyncio
 import dataclasses
 import json
 import re
@@ -16,6 +17,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
+import ui
 import zoo
 from a3c_core.checkpoint import load_agent
 from tests.processes import alive, wait_until
@@ -144,6 +146,19 @@ def test_unknown_actions_are_answered_with_a_sentence(actions):
 def recording(path: Path) -> Recording:
     path.touch()
     return Recording(path, "CartPole-v1", 0, np.ones(1), np.ones(1))
+
+
+def test_an_idle_queue_leaves_the_games_alone(monkeypatch):
+    queue, slept = ui.build()._queue, []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+        queue.stopped = len(slept) == 3
+
+    monkeypatch.setattr("gradio.queueing.asyncio.sleep", sleep)
+    asyncio.run(queue.start_processing())
+    assert slept == [ui.QUEUE_SECONDS] * 3
+    assert ui.QUEUE_SECONDS >= 0.01
 
 
 def test_the_shelf_throws_away_what_was_not_asked_for_longest(tmp_path):

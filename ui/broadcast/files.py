@@ -32,13 +32,16 @@ def mp4_of(broadcast: Broadcast, path: Path) -> Recording:
 
 def _pictures(parts: Iterable[Part], about: dict[str, Any]) -> Iterator[np.ndarray]:
     """The pictures of some chunks, each uint8 [height, width, 4]: looking a colour up as one number of four bytes is
-    ten times as fast as three of one."""
+    ten times as fast as three of one. Few rows change from one to the next, which is made of the same memory."""
+    opaque = np.full((256, 4), 255, np.uint8)
+    picture = np.zeros((about["height"], about["width"]), np.uint32)
     for part in parts:
-        colours, numbers = _unpacked(part, about)
-        opaque = np.full((256, 4), 255, np.uint8)
-        opaque[:, :3] = np.frombuffer(colours, np.uint8).reshape(256, 3)
-        found = opaque.view(np.uint32)[:, 0][numbers]
-        yield from found.view(np.uint8).reshape(*numbers.shape, 4)
+        unpacked = _unpacked(part, about)
+        opaque[:, :3] = np.frombuffer(unpacked.colours, np.uint8).reshape(256, 3)
+        colours = opaque.view(np.uint32)[:, 0]
+        for numbers, changed in zip(unpacked.numbers, unpacked.changed, strict=True):
+            picture[changed] = colours[numbers[changed]]
+            yield picture.view(np.uint8).reshape(*numbers.shape, 4)
 
 
 class Stretch(NamedTuple):
@@ -83,12 +86,19 @@ class Unpacked(NamedTuple):
     """256 times red, green, blue."""
     numbers: np.ndarray
     """uint8 [pictures, height, width] of a colour."""
+    changed: np.ndarray
+    """bool [pictures, height]: the rows that differ from the picture before; of the first, all."""
 
 
 def _unpacked(part: Part, about: dict[str, Any]) -> Unpacked:
     data = pixels_of(part.chunk)
     folded = np.frombuffer(data, np.uint8, offset=768).reshape(-1, about["height"], about["width"])
-    return Unpacked(data[:768], np.bitwise_xor.accumulate(folded))
+    changed = folded.any(2)
+    changed[0] = True
+    numbers = folded.copy()
+    for before, picture in pairwise(numbers):
+        picture ^= before  # ten times as fast as bitwise_xor.accumulate
+    return Unpacked(data[:768], numbers, changed)
 
 
 def _durations(count: int, seconds: float) -> list[int]:
