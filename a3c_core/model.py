@@ -254,7 +254,11 @@ def build_model(recipe: Recipe, spaces: Spaces) -> ActorCritic:
     Raises ValueError where its encoder can't read what the environment shows.
     """
     if (recipe.encoder == "vector") != (len(spaces.observation.shape) == 1):
-        fitting = "the encoder vector" if len(spaces.observation.shape) == 1 else "an encoder for frames, a3c or nature"
+        fitting = (
+            "the encoder vector"
+            if len(spaces.observation.shape) == 1
+            else "an encoder for frames: a3c, a3c_wide or nature"
+        )
         raise ValueError(f"the encoder {recipe.encoder} can't read {recipe.env}: choose {fitting}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)

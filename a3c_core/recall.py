@@ -49,8 +49,13 @@ class Recall(TorchFunctionMode):
         self, function: Callable, types: Sequence[type], args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> object:
         if self._outputs and function in _RECALLED:
-            return _RECALLED[function].apply(self._outputs.pop(0), *args)
+            return _RECALLED[function].apply(self._outputs.pop(0), *args, **(kwargs or {}))
         return function(*args, **(kwargs or {}))
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:  # noqa: ANN401
+        super().__exit__(kind, *rest)
+        if self._outputs and kind is None:
+            raise ValueError("these outputs are of another encoder: nothing asked for all of them")
 
 
 class _Convolution(torch.autograd.Function):

@@ -301,7 +301,7 @@ def test_layer_norm_keeps_units_alive_whatever_the_biases():
     [
         ("CartPole-v1", "a3c", "the encoder vector"),
         ("Pendulum-v1", "nature", "the encoder vector"),
-        (PONG, "vector", "an encoder for frames, a3c or nature"),
+        (PONG, "vector", "an encoder for frames: a3c, a3c_wide or nature"),
     ],
 )
 def test_an_encoder_that_cannot_read_the_environment_is_refused_with_one_that_can(env, encoder, fitting):

@@ -8,6 +8,7 @@ import torch
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.loss import a3c_loss
 from a3c_core.model import build_model
+from a3c_core.recall import Recall
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
 from a3c_core.worker import encoder_dtype, gradient_of
@@ -31,7 +32,7 @@ def played(**changes):
 
 
 @pytest.mark.parametrize("core", ["none", "lstm"])
-@pytest.mark.parametrize("encoder", ["a3c", "nature"])
+@pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_the_gradient_is_that_of_a_forward_pass_of_its_own(encoder, core, precision, layer_norm):
@@ -48,6 +49,15 @@ def test_what_was_kept_is_taken_as_it_is():
     forgotten = rollout._replace(encoded=tuple(torch.zeros_like(part) for part in rollout.encoded))
     assert a3c_loss(model, forgotten, recipe).entropy.item() == pytest.approx(math.log(4))
     assert a3c_loss(model, rollout, recipe).entropy.item() != pytest.approx(math.log(4), abs=1e-7)
+
+
+def test_what_another_encoder_put_out_is_refused():
+    recipe, model, _ = played(encoder="a3c")
+    _, _, rollout = played(encoder="nature")
+    with pytest.raises((ValueError, RuntimeError)):
+        a3c_loss(model, rollout, recipe)
+    with pytest.raises(ValueError, match="of another encoder"), Recall(rollout.encoded):
+        pass
 
 
 def test_a_value_that_is_asked_for_between_two_steps_is_not_kept(monkeypatch):

@@ -29,7 +29,7 @@ from training import run
 from training.log import LOG, Tally, read_log
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
-from training.sittings import SITTINGS
+from training.sittings import SITTINGS, sittings_of
 
 ENDLESS = Recipe(steps=10**9, workers=2, envs_per_worker=4, head_layers=(8,))
 """CartPole for ever."""
@@ -194,7 +194,8 @@ def test_a_resumed_run_goes_on_from_where_it_stopped(tmp_path):
 def test_weights_alone_go_on_with_a_fresh_optimizer(tmp_path):
     first = [*train(toy.recipe(), tmp_path, make=toy.make_cue)][-1]
     weights = load_file(tmp_path / RESUME)["theta"]
-    (tmp_path / RESUME).unlink()
+    for told_of_its_past in (RESUME, SITTINGS):
+        (tmp_path / told_of_its_past).unlink()
     moments = train(toy.recipe(steps=1000), tmp_path, make=toy.make_cue, resume=True)
     next(moments)
     moments.close()
@@ -203,6 +204,7 @@ def test_weights_alone_go_on_with_a_fresh_optimizer(tmp_path):
     assert state["episodes"].item() >= first.episodes
     assert state["seconds"].item() > first.seconds
     assert (state["theta"] - weights).abs().max() < 0.1
+    assert [sitting.steps for sitting in sittings_of(tmp_path)] == [0, 400]
 
 
 def test_weights_of_another_network_do_not_go_on(tmp_path):
@@ -478,9 +480,14 @@ def test_a_snapshot_is_kept_once(tmp_path, monkeypatch):
     assert files_in(tmp_path / SNAPSHOTS) == before
 
 
+def test_a_run_keeps_its_snapshots_however_seldom_it_is_logged(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "LOG_SECONDS", 60.0)
+    watched_run(tmp_path, (1, 5, 25))
+    assert {percent: agent.steps for percent, agent in snapshots_in(tmp_path).items()} == {1: 20, 5: 100, 25: 500}
+
+
 def test_a_run_that_is_past_twice_a_share_keeps_no_snapshot_by_that_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "LOG_SECONDS", 60.0)  # nobody looks before the end
-    list(train(replace(GROWING, steps=400), tmp_path))
+    list(train(replace(GROWING, steps=400, n_steps=(100,)), tmp_path))  # in one update
     assert snapshots_in(tmp_path) == {}
     monkeypatch.setattr(run, "LOG_SECONDS", 0.02)
     until = {500: tmp_path / SNAPSHOTS / "25" / MODEL}

@@ -317,6 +317,7 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "evaluate balancer --first-seed 1000000000": "seeds must be between 0 and 999999999",
         "train cartpole --resume nowhere": "nowhere is no checkpoint",
         "train cartpole --resume balancer --head-layers 8": "A resumed run keeps its network",
+        f"train pong --resume {zoo.entry.WEIGHTS / 'pong'}": "belongs to the zoo",
         "widen balancer --out wide": "only the encoder a3c has a wider one, not vector",
         "train cartpole --out balancer": "balancer holds a run already",
         "train cartpole --out balancer/recipe.json": "recipe.json",

@@ -30,7 +30,7 @@ from training.sittings import commands_of, sittings_of
 from training.vital_signs import VitalSigns
 from training.widen import widen_run
 from zoo import hub
-from zoo.entry import write_entry
+from zoo.entry import WEIGHTS, write_entry
 
 RUNS = Path("runs")
 
@@ -44,12 +44,14 @@ def train_(
         recipe: what to train; every number of it is an option.
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
-            A downloaded agent is continued too, with a fresh optimizer.
+            A downloaded agent is continued too, in its place and with a fresh optimizer.
     """
     if resume and out:
         raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
     directory = resume or out or new_directory(recipe)
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
+    if resume and resume.resolve().is_relative_to(WEIGHTS):
+        raise ValueError(f"{resume} belongs to the zoo, and training would change it: copy it, and resume the copy")
     if resume and (resume / RECIPE).exists() and not (resume / RESUME).exists():
         print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
     progress, signs = None, VitalSigns()

@@ -32,7 +32,7 @@ from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.worker import Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
 from training.log import Log, Progress, Tally, read_log
-from training.sittings import Sitting, note_sitting
+from training.sittings import Sitting, note_sitting, sittings_of
 
 CHECKPOINT_SECONDS = 60.0
 LOG_SECONDS = 0.25
@@ -167,7 +167,6 @@ class _Run:
             now = time.monotonic()
             if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.tally.seconds), LOG_SECONDS_MOST):
                 logged = now
-                self._snapshot()
                 yield self._moment()
             if now - saved >= CHECKPOINT_SECONDS:
                 saved = now
@@ -188,6 +187,7 @@ class _Run:
                 if isinstance(message, Failure):
                     raise WorkerDied(f"worker {message.rank} failed (exit code 1):\n{message.traceback}")
                 self.tally.add(message)
+                self._snapshot()
 
     def _ended(self, connection: Connection) -> None:
         """A worker closed its pipe: fine at the run's end, else WorkerDied."""
@@ -318,8 +318,10 @@ class _Run:
             load_weights(Agent(self.recipe, self.model, steps), self.directory / MODEL)
         except CheckpointError as error:
             raise CheckpointError(f"{error} A resumed run keeps its network.") from None
-        told = [moment for moment in read_log(self.directory) if moment.steps <= steps][-1:]
-        seconds, episodes = (told[0].seconds, told[0].episodes) if told else (0.0, 0)
+        for sitting in sittings_of(self.directory):
+            note_sitting(self.directory, sitting)
+        told = next((moment for moment in reversed(read_log(self.directory)) if moment.steps <= steps), None)
+        seconds, episodes = (told.seconds, told.episodes) if told else (0.0, 0)
         theta = parameters_to_vector(self.model.parameters()).detach()
         self._go_on_from(theta, steps, seconds=seconds, episodes=episodes)
 

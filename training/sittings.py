@@ -34,8 +34,12 @@ class Sittings:
 
 
 def note_sitting(run: Path, sitting: Sitting) -> None:
-    """Adds a sitting to the record of a run, unless it goes on by the recipe before. Raises CheckpointError."""
+    """Adds a sitting to the record of a run, unless it goes on by the recipe before it.
+
+    One before it that took no step is forgotten. Raises CheckpointError.
+    """
     before = sittings_of(run) if (run / SITTINGS).exists() else ()
+    before = tuple(each for each in before if each.steps < sitting.steps)
     if not before or before[-1].recipe != sitting.recipe:
         write_record(run / SITTINGS, asdict(Sittings((*before, sitting))))
 

@@ -10,16 +10,16 @@ from torch import nn
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import RECIPE, SNAPSHOTS, CheckpointError, load_agent, save_agent
 from training.log import LOG
-from training.sittings import note_sitting, sittings_of
+from training.sittings import Sitting, note_sitting, sittings_of
 
 
 @torch.no_grad()
 def widen(agent: Agent) -> Agent:
     """The agent with twice the filters and twice the units behind them: the same policy and value whatever it sees.
 
-    New filters are fresh, and nobody reads them yet. Each unit of the fully connected layer gets a twin, so that the
-    layer norm stays as it is, and who read the unit reads both, in random shares that sum to what the weight was: their
-    gradients differ, and the twins grow apart.
+    New filters are fresh, and nothing that was trained reads them yet. Each unit of the fully connected layer gets a
+    twin, so that the layer norm stays as it is, and who read the unit reads both, in random shares that sum to what the
+    weight was: their gradients differ, and the twins grow apart.
 
     Raises ValueError unless the encoder is the paper's, a3c.
     """
@@ -62,10 +62,11 @@ def widen_run(run: Path, out: Path) -> None:
     if (out / RECIPE).exists():
         raise CheckpointError(f"{out} holds a run already: choose another directory.")
     wide = widen(load_agent(run))
-    save_agent(out, wide)
-    for sitting in sittings_of(run):
+    out.mkdir(parents=True, exist_ok=True)
+    for sitting in (*sittings_of(run), Sitting(wide.steps, wide.recipe)):
         note_sitting(out, sitting)
     if (run / LOG).exists():
         shutil.copyfile(run / LOG, out / LOG)
     if (run / SNAPSHOTS).exists():
-        shutil.copytree(run / SNAPSHOTS, out / SNAPSHOTS)
+        shutil.copytree(run / SNAPSHOTS, out / SNAPSHOTS, dirs_exist_ok=True)
+    save_agent(out, wide)

@@ -38,7 +38,7 @@ PIECES: dict[str, Piece] = {
     "rollout_return": Piece(Stepper.rollout, "parts = ", "end"),
     "deltas": Piece(advantages, "deltas = ", "decay = "),
     "estimates": Piece(advantages, "estimate, ", "end"),
-    "loss_look": Piece(a3c_loss, "policy, values, _"),
+    "loss_look": Piece(a3c_loss, "with Recall", "policy, values, _"),
     "loss_constants": Piece(a3c_loss, "fixed = ", "returns = "),
     "loss_weight": Piece(a3c_loss, "weight = ", "weight = (advantage"),
     "loss_terms": Piece(a3c_loss, "policy_loss = ", "total = "),
