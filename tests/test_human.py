@@ -11,6 +11,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+import gradio as gr
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,7 +28,7 @@ from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
 from ui.broadcast.routes import LAST_SEED, Refused
-from ui.broadcast.stream import ACTIONS, header_of
+from ui.broadcast.stream import ACTIONS, BROADCASTS, Ticket, header_of
 from ui.play import tab as human
 from ui.play.game import Game
 from ui.play.live import LIVES, Lives, Taken
@@ -288,6 +289,34 @@ def test_keys_reach_the_game_which_pauses_when_one_looks_away(app, browser):
         page.locator("#play-game").get_by_label("Pong").click()
         expect(page.locator("#play-screen .title")).to_have_text("Pong")
         assert wait_until(lambda: under_way(app) == 0, 10)
+
+
+@needs_chromium
+def test_a_game_that_is_watched_can_be_played_oneself(app, browser):
+    with visit(browser, app, "?agent=breakout&seed=7") as page:
+        expect(page.locator("#watch-seed input")).to_have_value("7")
+        page.get_by_role("button", name="Play it yourself").click()
+        expect(page.locator("#play-screen .title")).to_have_text("Breakout")
+        expect(page.get_by_role("tab", name="Play")).to_have_attribute("aria-selected", "true")
+        expect(page.locator("#play-seed input")).to_have_value("7")
+        page.get_by_role("tab", name="Watch").click()
+        page.get_by_label("pendulum", exact=True).click()
+        expect(page.get_by_role("button", name="Play it yourself")).to_be_hidden()
+
+
+@pytest.mark.parametrize("agent", ["pendulum", "nobody", None, ["breakout"]])
+def test_what_nobody_can_play_by_hand_is_not_offered(agent):
+    assert human.offer(agent)["visible"] is False
+    with pytest.raises(gr.Error, match="cannot be played by hand"):
+        human.accept(agent, 0)
+
+
+def test_the_agents_game_counts_among_those_of_who_asks_for_it(monkeypatch):
+    monkeypatch.setattr("ui.broadcast.stream.AT_ONCE_EACH", 1)
+    other = BROADCASTS.get(Ticket("pong", 917), "192.0.2.7")
+    answer = CLIENT.get("/arcade/rival", params={"play": "pong", "seed": 918}, headers={"x-forwarded-for": "192.0.2.7"})
+    assert answer.status_code == 503
+    other.leave()
 
 
 @needs_chromium

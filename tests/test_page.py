@@ -132,6 +132,33 @@ def test_the_playhead_of_the_curves_follows_a_click_on_them(page):
     assert wait_until(lambda: int(canvas.get_attribute("data-step")) < 20, 10)
 
 
+def test_a_wait_for_pictures_is_explained(app, browser):
+    with visit(browser, app) as page:
+        held = []
+        page.route("**/arcade/chunk?*n=2&*", lambda route: held.append(route))
+        page.goto(f"{app.url}?agent=cartpole&seed=5")
+        status = page.locator("#watch-player .said")
+        expect(status).to_have_text("Waiting for the next pictures.")
+        for route in held:
+            route.continue_()
+        page.unroute("**/arcade/chunk?*n=2&*")
+        expect(status).not_to_have_text("Waiting for the next pictures.")
+        expect(page.locator(".player").first).to_have_attribute("data-state", "playing")
+
+
+def test_nothing_is_played_for_a_tab_that_is_not_in_front(app, browser):
+    with visit(browser, app) as page:
+        asked = []
+        page.goto(f"{app.url}?tab=how")
+        expect(page.get_by_role("tab", name="How it works")).to_have_attribute("aria-selected", "true")
+        page.wait_for_timeout(500)
+        page.on("request", lambda request: asked.append(request.url) if "/arcade/chunk" in request.url else None)
+        page.wait_for_timeout(1000)
+        assert asked == []
+        page.get_by_role("tab", name="Watch").click()
+        shown(page)
+
+
 def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
     shown(page)
     page.get_by_role("button", name="Another game").click()
@@ -215,7 +242,7 @@ def test_closing_the_tab_ends_its_training(app, page):
     start_training(page, Steps=5_000_000)
     assert wait_until(app.workers, 30)
     page.close()
-    assert wait_until(lambda: not app.workers(), 30)
+    assert wait_until(lambda: not app.workers(), STOP_SECONDS)
 
 
 def test_another_game_brings_its_own_settings(page):

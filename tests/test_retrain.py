@@ -282,6 +282,11 @@ def test_a_visitor_compares_lessons(page):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize("sent", [None, "", "nobody", ["a"], {"a": 1}, 7])
+def test_whatever_a_browser_says_it_kept_the_page_opens(sent):
+    assert all(part is retrain.UNCHANGED for part in retrain.restore(sent, None))
+
+
 def test_one_address_cannot_take_all_places(app, tmp_path):
     """The proxy's word counts: these come from this machine, but say that they come from elsewhere."""
     headers = {"x-forwarded-for": "203.0.113.9"}

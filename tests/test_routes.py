@@ -95,13 +95,21 @@ def test_damaged_files_are_told_without_their_place(monkeypatch):
 
 
 def test_a_video_that_finds_no_room_on_the_disk_blames_no_agent(monkeypatch):
-    def full(ticket):
+    def full(*_):
         raise OSError(28, "No space left on device", "/secret/place")
 
     monkeypatch.setattr(ui.broadcast.routes, "recorded", full)
     answer = CLIENT.get("/arcade/video", params={"agent": "cartpole"})
     assert answer.status_code == 500
     assert answer.json() == {"error": "The game could not be recorded. Please try later."}
+
+
+def test_a_video_counts_among_the_games_of_who_asks_for_it(monkeypatch):
+    monkeypatch.setattr("ui.broadcast.stream.AT_ONCE_EACH", 1)
+    other = ui.broadcast.routes.BROADCASTS.get(Ticket("pong", 779), "192.0.2.7")
+    asked = {"agent": "cartpole", "seed": 778}
+    assert CLIENT.get("/arcade/video", params=asked, headers={"x-forwarded-for": "192.0.2.7"}).status_code == 503
+    other.leave()
 
 
 def test_the_app_tells_that_it_is_well():

@@ -57,9 +57,9 @@ def build() -> gr.Blocks:
         kept = gr.BrowserState() if publishing.OFFERED else None  # out here: what is on a tab starts without its value
         with gr.Tabs() as tabs:
             with gr.Tab("Watch", id="watch"):
-                watch_tab.build(page)
+                challenge = watch_tab.build(page)
             with gr.Tab("Play", id="play"):
-                play_tab.build(page, tabs)
+                play_tab.build(page, tabs, challenge)
             with gr.Tab("Retrain", id="retrain"):
                 retrain_tab.build(page, tabs, kept)
             with gr.Tab("Zoo", id="zoo"):
@@ -70,7 +70,7 @@ def build() -> gr.Blocks:
         page.load(_open_tab, None, tabs, queue=False, show_progress="hidden", api_visibility="private")
         page.unload(_leave)
     page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
-    page._queue.sleep_when_free = QUEUE_SECONDS
+    page._queue.sleep_when_free = max(QUEUE_SECONDS, page._queue.sleep_when_free)
     return page
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 
 import zoo
+from a3c_core.play import Score
 from ui.agents.asynchrony import asynchrony_section
 from ui.agents.figures import scale
 from ui.agents.page import agent_page, fact, game_button, score_marks, size_of, spread
@@ -81,10 +82,9 @@ def all_agents() -> str:
 def card(entry: zoo.ZooEntry) -> str:
     """One agent: its game, its numbers, its place among others."""
     env, score = entry.recipe.env, entry.score
-    low, high = score.interval
     facts = [
-        fact("Score", spread(score), f"95 % interval of the mean: {number(low)} to {number(high)}"),
-        fact("Sticky score", spread(entry.sticky_score)) if entry.sticky_score else "",
+        fact("Score", spread(score), interval(score)),
+        fact("Sticky score", spread(entry.sticky_score), interval(entry.sticky_score)) if entry.sticky_score else "",
         fact("Trained", f"{score.steps:,} steps", f"in {duration(entry.hours)}"),
         fact("Size", f"{entry.parameters:,} weights", size_of(entry)),
     ]
@@ -95,6 +95,12 @@ def card(entry: zoo.ZooEntry) -> str:
         f'<div class="beside">{scale(score_marks(entry), f"{game_of(env).name}: beside what others have published")}'
         f'<p class="small">{standing(entry, peers_of(env))}</p></div></li>'
     )
+
+
+def interval(score: Score) -> str:
+    """Between which means it probably is."""
+    low, high = score.interval
+    return f"95 % interval of the mean: {number(low)} to {number(high)}"
 
 
 def standing(entry: zoo.ZooEntry, published: tuple[Peer, ...]) -> str:

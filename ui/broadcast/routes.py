@@ -232,15 +232,15 @@ async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 
     return None
 
 
-def recorded(ticket: Ticket) -> Recording:
-    """A game of the zoo as a video, made now or earlier.
+def recorded(ticket: Ticket, address: str | None = None) -> Recording:
+    """A game of the zoo as a video, made now or earlier; it counts among those of who is at that address.
 
     Raises Busy and Full where there is no room, CheckpointError, OSError and BrokenOff where it can't be.
     """
 
     def make() -> Recording:
         with FILES.turn():
-            return mp4_of(BROADCASTS.get(ticket), new_video(file_name(ticket)))
+            return mp4_of(BROADCASTS.get(ticket, address), new_video(file_name(ticket)))
 
     return SHELF.get(ticket, make)
 
@@ -249,7 +249,7 @@ async def video(request: Request) -> Response:
     """GET /arcade/video?agent=pong&seed=7: a whole game as MP4."""
     try:
         ticket = ticket_of(request.query_params)
-        path = (await to_thread.run_sync(recorded, ticket, limiter=VIDEO_THREADS)).video
+        path = (await to_thread.run_sync(recorded, ticket, address_of(request), limiter=VIDEO_THREADS)).video
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
     return FileResponse(path, media_type="video/mp4", filename=f"{file_name(ticket)}.mp4")

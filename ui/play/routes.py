@@ -101,7 +101,7 @@ async def rival(request: Request) -> Response:
         ticket = rival_of(match_of(request.query_params))
         if ticket is None:
             return refusal(404, "The zoo has no agent for this game yet.")
-        game = await run_in_threadpool(BROADCASTS.get, ticket)
+        game = await run_in_threadpool(BROADCASTS.get, ticket, address_of(request))
     except Refused as error:
         return refusal(400, str(error))
     except (Full, HubError, CheckpointError, OSError):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from ui.broadcast.guests import watchable
 from ui.broadcast.routes import LAST_SEED, Refused
 from ui.games import game_of
 from ui.play.pad import CONTROLS
@@ -13,6 +14,7 @@ from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
 from ui.screen import PLAIN, script
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
+from ui.watch.tab import Challenge
 
 SPEED_WORDS = dict(zip(SPEEDS, ("full", "half", "quarter"), strict=True))
 HIDDEN = gr.update(visible=False, value=None)
@@ -28,8 +30,8 @@ class Set(NamedTuple):
     about: str
 
 
-def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
-    """Lays out the tab and wires it."""
+def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
+    """Lays out the tab and wires it, and the button of the Watch tab that leads here."""
     first = set_up({})
     with gr.Column(elem_classes="cabinet"):
         with gr.Column(elem_classes="arena"):
@@ -52,6 +54,8 @@ def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
     screen.begin(lambda: HIDDEN, None, rival, **quiet)
     screen.over(show_rival, None, rival, **quiet)
     page.load(arrive, None, [tabs, *shown], **quiet | {"queue": True})  # its warning comes through the queue
+    challenge.agent.change(offer, challenge.agent, challenge.button, **quiet)
+    challenge.button.click(accept, [challenge.agent, challenge.seed], [tabs, *shown], **quiet)
 
 
 def human(elem_id: str, value: dict[str, Any]) -> gr.HTML:
@@ -103,6 +107,25 @@ def _set_up(asked: Mapping[str, str]) -> Set:
         return set_up(asked)
     except Refused as error:
         raise refusal(escape(str(error))) from None
+
+
+def offer(agent: object) -> Any:  # noqa: ANN401
+    """The button that leads to the game of `agent`, where people can play it."""
+    return gr.update(visible=playable_of(agent) is not None)
+
+
+def accept(agent: object, seed: object) -> tuple[Any, ...]:
+    """This tab in front, with the game that was watched. Raises gr.Error, with a sentence, where nobody can play it."""
+    game = playable_of(agent)
+    if game is None:
+        raise refusal("This game cannot be played by hand. Choose another agent.")
+    return gr.update(selected="play"), *choose_game(game, seed)
+
+
+def playable_of(agent: object) -> str | None:
+    """The name among PLAYABLE of the game that `agent` plays."""
+    known = watchable(agent) if isinstance(agent, str) else None
+    return next((name for name, recipe in PLAYABLE.items() if known and recipe.env == known.recipe.env), None)
 
 
 def show_rival(event: gr.EventData) -> dict[str, Any]:

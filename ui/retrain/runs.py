@@ -103,9 +103,9 @@ class Runs:
         if run.forgotten:
             self._throw_away(run)
 
-    def get(self, run_id: str | None) -> Run | None:
-        """The run of that id, as long as it is kept."""
-        return self._runs.get(run_id or "")
+    def get(self, run_id: object) -> Run | None:
+        """The run of that id, as long as it is kept; a browser may send anything."""
+        return self._runs.get(run_id) if isinstance(run_id, str) else None
 
     def discard(self, run_id: str | None) -> None:
         """Stops one run and throws it away."""

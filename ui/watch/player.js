@@ -75,9 +75,12 @@ function open(ticket) {
   fetchMore();
 }
 
+// Whether nobody can see it: the window is hidden, or another tab of the page is in front.
+const unseen = () => document.hidden || !canvas.clientWidth;
+
 async function fetchMore() {
   const mine = game;
-  if (mine.fetching || mine.over || mine.failed || document.hidden) return;
+  if (!mine.ticket.agent || mine.fetching || mine.over || mine.failed || unseen()) return;
   const ahead = Math.max(0, mine.pictures - mine.position);
   if (mine.about && mine.want === null && ahead > AHEAD * mine.about.rate * Math.max(1, pace)) return;
   mine.fetching = true;
@@ -365,9 +368,12 @@ function curve(label, values) {
 
 // --- Time ---
 
+const PATIENCE = 500; // milliseconds without a new picture until it is explained
+const WAITING = "Waiting for the next pictures.";
 let latest = 0;
+let since = 0; // when its state was last another
 function tick(now) {
-  const passed = Math.min(0.25, (now - latest) / 1000);
+  const passed = unseen() ? 0 : Math.min(0.25, (now - latest) / 1000);
   latest = now;
   if (game.about && game.pictures) {
     const end = game.pictures - 1;
@@ -392,10 +398,14 @@ function tick(now) {
       canvas.dataset.step = step;
     }
     if (game.want === null) lookAt(stepOf(picture));
-    root.dataset.state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
+    const state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
+    if (state !== root.dataset.state) since = now;
+    root.dataset.state = state;
+    if (state === "waiting" && now - since > PATIENCE && !status.textContent) say(WAITING);
+    else if (state !== "waiting" && status.textContent === WAITING) say("");
     toggle.textContent = game.playing ? "❚❚" : "▶";
-    if (!game.fetching) fetchMore();
   }
+  fetchMore();
   if (root.isConnected) requestAnimationFrame(tick);
 }
 

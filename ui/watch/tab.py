@@ -33,8 +33,16 @@ class Shown(NamedTuple):
     sticky: Any
 
 
-def build(page: gr.Blocks) -> None:
-    """Lays out the tab and wires it."""
+class Challenge(NamedTuple):
+    """What leads from a game that is watched to playing it oneself."""
+
+    button: gr.Button
+    agent: gr.Radio
+    seed: gr.Number
+
+
+def build(page: gr.Blocks) -> Challenge:
+    """Lays out the tab and wires it, but for the button that it returns."""
     names = list(zoo.entries())
     with gr.Column(elem_classes="cabinet"):
         stage = player("watch-player")
@@ -44,6 +52,7 @@ def build(page: gr.Blocks) -> None:
             snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
             another = gr.Button("Another game", variant="primary")
+            challenge = gr.Button("Play it yourself", elem_classes="quiet", elem_id="challenge")
             verdict = gr.HTML(elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
             with gr.Accordion("How it plays", open=False, elem_classes="more"):
                 actions = choice([("as scored", ""), ("likeliest", "greedy"), ("drawn", "sampled")], label="Actions")
@@ -69,6 +78,7 @@ def build(page: gr.Blocks) -> None:
     asked = [fetch.click, repo.submit]
     begun = gr.on(asked, show_stranger, [repo, seed, agent], shown, **quiet | {"concurrency_limit": 4})
     begun.success(js=into_view("watch-player"))
+    return Challenge(challenge, agent, seed)
 
 
 def stages(agent: Watchable) -> list[tuple[str, int]]:
