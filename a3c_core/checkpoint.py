@@ -64,6 +64,17 @@ def load_agent(directory: Path) -> Agent:
     Raises CheckpointError for a missing, broken or foreign file and for weights that are not the recipe's:
     a missing, extra or wrongly shaped tensor, a value that is not a number or larger than any agent's.
     """
+    recipe = recipe_of(directory)
+    try:
+        agent = Agent.untrained(recipe)._replace(steps=steps_of(directory))
+    except ValueError as error:
+        raise CheckpointError(f"{directory / RECIPE}: {error}") from None
+    load_weights(agent, directory / MODEL)
+    return agent
+
+
+def recipe_of(directory: Path) -> Recipe:
+    """The recipe of the agent that `directory` holds, without loading it. Raises CheckpointError."""
     path = directory / RECIPE
     if not path.is_file():
         raise CheckpointError(
@@ -72,13 +83,7 @@ def load_agent(directory: Path) -> Agent:
     made = parse(Made, read_record(path), path)
     if left_out := {field.name for field in fields(Recipe)} - made.recipe.keys():
         raise CheckpointError(f"{path} lacks recipe.{', recipe.'.join(sorted(left_out))}. {_OTHER_VERSION}")
-    recipe = parse(Recipe, made.recipe, path)
-    try:
-        agent = Agent.untrained(recipe)._replace(steps=made.steps)
-    except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    load_weights(agent, directory / MODEL)
-    return agent
+    return parse(Recipe, made.recipe, path)
 
 
 def steps_of(directory: Path) -> int:

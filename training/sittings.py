@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from a3c_core.checkpoint import load_agent, parse, read_record, write_record
+from a3c_core.checkpoint import parse, read_record, recipe_of, write_record
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 
@@ -49,7 +49,7 @@ def sittings_of(run: Path) -> tuple[Sitting, ...]:
     path = run / SITTINGS
     if path.exists():
         return parse(Sittings, read_record(path), path).sittings
-    return (Sitting(0, load_agent(run).recipe),)
+    return (Sitting(0, recipe_of(run)),)
 
 
 def commands_of(name: str, sittings: tuple[Sitting, ...]) -> str:
