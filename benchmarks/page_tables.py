@@ -11,7 +11,11 @@ def waits(result: dict) -> list[str]:
     for wait in result["waits"]:
         groups.setdefault(wait["agent"], {}).setdefault(wait["what"], []).append(wait["milliseconds"])
     rows = [
-        (agent, *(f"{figure(group[what]):.0f}" for what in ("first picture", "seek") for figure in (median, max)))
+        (
+            agent,
+            f"{group['cold'][0]:,.0f}",
+            *(f"{figure(group[what]):.0f}" for what in ("first picture", "seek") for figure in (median, max)),
+        )
         for agent, group in groups.items()
     ]
     stalls, videos = result["stalls"], result["videos"]
@@ -27,7 +31,7 @@ def waits(result: dict) -> list[str]:
         "## Waiting",
         "`python -m benchmarks.waits` (its first lines tell how). Milliseconds in Chromium on the machine that serves.",
         where(result),
-        table(("", "first picture, median", "slowest", "seek, median", "slowest"), rows),
+        table(("", "page on a cold server", "first picture, median", "slowest", "seek, median", "slowest"), rows),
         f"{stalls['seconds']:.0f} seconds of Pong stalled {len(stalls['milliseconds'])} times, for "
         f"{sum(stalls['milliseconds']):.0f} ms together. {' '.join(downloads)}",
     ]

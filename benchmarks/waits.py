@@ -3,12 +3,14 @@
     pip install -r requirements-dev.txt
     python -m benchmarks.waits
 
-The app runs as visitors meet it, in a process of its own, and a real Chromium opens it on this machine: what a network
-adds is left out. Every agent's game is opened once to warm the server up; each round then watches for three seconds,
-takes a seed that nobody has asked for yet, and counts from the click on "Another game" to the first picture of that
-game on the canvas. A seek is a jump back to the start of what was played, until its picture is there. A stall is a
-stretch of at least a quarter of a second in which a playing game shows no new picture. A video is a whole game of Pong
-as MP4, from the request to its last byte: of a game that nobody has watched yet, or of one watched to its end.
+The app runs as visitors meet it, in a process of its own, and a real Chromium opens it on this machine: what a
+network adds is left out. A cold server has just given its first answer, and nobody has opened it: there the page
+itself is part of the wait, from its address to the first picture. Then every agent's game is opened once to warm the
+server up; each round then watches for three seconds, takes a seed that nobody has asked for yet, and counts from the
+click on "Another game" to the first picture of that game on the canvas. A seek is a jump back to the start of what
+was played, until its picture is there. A stall is a stretch of at least a quarter of a second in which a playing game
+shows no new picture. A video is a whole game of Pong as MP4, from the request to its last byte: of a game that nobody
+has watched yet, or of one watched to its end.
 """
 
 import tempfile
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import tyro
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 import zoo
 from benchmarks.results import PACKAGES, machine, save
@@ -86,6 +88,17 @@ def first_picture(page: Page, seed: int) -> float:
     return page.evaluate(f"(seed) => {found}[0] - window.asked", seed)
 
 
+def cold_picture(browser: Browser, agent: str) -> float:
+    """Milliseconds from the page's address to the first picture of that agent's game, on a server that just started."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        serve(Path(directory)) as app,
+        visit(browser, app, f"?agent={agent}") as page,
+    ):
+        page.locator(".player canvas[data-step]").first.wait_for()
+        return page.evaluate("performance.now()")
+
+
 def seek(page: Page) -> float:
     """Milliseconds until a jump back to the start shows its picture."""
     page.evaluate(SEEK)
@@ -131,6 +144,7 @@ def main(rounds: int = 5, seconds: float = 60.0, agents: tuple[str, ...] = ()) -
     first_seed = round(time.time()) % 10**6
     with tempfile.TemporaryDirectory() as directory, serve(Path(directory)) as app, chromium() as browser:
         for agent in agents or zoo.entries():
+            waits.append(Wait(agent, "cold", cold_picture(browser, agent)))
             with visit(browser, app, f"?agent={agent}&seed={first_seed}") as page:
                 page.locator(".player canvas[data-step]").first.wait_for()
                 page.evaluate(WATCHER)
