@@ -1,0 +1,107 @@
+"""Whatever is sent straight to a handler of the page is answered with what it shows, or with a sentence."""
+
+import re
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from ui.agents import tab as agents
+from ui.broadcast.routes import ROUTES
+from ui.play import tab as human
+from ui.play.routes import LIVE_ROUTES
+from ui.retrain import tab as retrain
+from ui.watch import tab as watch
+
+CLIENT = TestClient(Starlette(routes=[*ROUTES, *LIVE_ROUTES]), raise_server_exceptions=False)
+
+TEXT = st.text(max_size=20) | st.sampled_from(
+    [
+        "pong",
+        "cartpole",
+        "ALE/Pong-v5",
+        "user/agent",
+        "../zoo",
+        "/etc/passwd",
+        "<b>",
+        "%00",
+        "greedy",
+        "sampled",
+        "-1",
+        "1e9",
+        "²",
+    ]
+)
+NUMBER = st.integers(-(2**70), 2**70) | st.integers(0, 5) | st.floats()
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | NUMBER | TEXT,
+    lambda some: st.lists(some, max_size=3) | st.dictionaries(TEXT, some, max_size=3),
+    max_leaves=4,
+)
+"""What JSON can say, and what no JSON says."""
+
+HANDLERS = {
+    "another game to watch": (watch.show_game, 5),
+    "the next seed to watch": (watch.another_game, 5),
+    "another match": (human.choose, 3),
+    "another game to play": (human.choose_game, 2),
+    "the next seed to play": (human.another_seed, 3),
+    "a game that is watched to play": (human.accept, 2),
+    "whether it can be played": (human.offer, 1),
+    "the agent's game beside": (lambda told: human.show_rival(SimpleNamespace(_data=told)), 1),
+    "an agent's page": (agents.view_of, 1),
+    "a card that was clicked": (lambda told: agents.chosen(SimpleNamespace(_data=told)), 1),
+    "another game to train": (retrain.preset, 1),
+    "stop": (retrain.stop, 1),
+    "before and after": (retrain.compare, 1),
+}
+
+
+@pytest.mark.parametrize(("handler", "values"), HANDLERS.values(), ids=HANDLERS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_handler_shows_something_or_says_why_not(handler, values, data):
+    sent = [data.draw(ANYTHING) for _ in range(values)]
+    said, traced = "Shown.", False
+    try:
+        assert handler(*sent) is not None
+    except gr.Error as error:
+        said, traced = error.message, error.print_exception
+    assert re.fullmatch(r"\S.{,400}\.", said, re.DOTALL)
+    assert "<b>" not in said
+    assert not traced
+
+
+PLACES = (
+    "n",
+    "ahead",
+    "at",
+    "from",
+    "step",
+    "nudges",
+    "snapshot",
+    "actions",
+    "protocol",
+    "seed",
+    "play",
+    "speed",
+    "id",
+    "keys",
+)
+
+
+@pytest.mark.parametrize("path", [route.path for route in (*ROUTES, *LIVE_ROUTES)])
+@given(query=st.dictionaries(st.sampled_from(PLACES), TEXT | st.integers(-5, 10**9).map(str), max_size=4), agent=TEXT)
+@settings(max_examples=30, deadline=None)
+def test_no_query_breaks_a_route(path, query, agent):
+    query = {"agent": f"no {agent}", **query}  # nobody's, so that no game begins
+    answer = CLIENT.request("GET", path, params=query)
+    if answer.status_code == 405:
+        answer = CLIENT.request("POST", path, params=query | {"play": "no game"})
+    assert answer.status_code < 500
+    if answer.status_code not in (200, 204):
+        assert answer.json()["error"].endswith(".")
