@@ -317,6 +317,7 @@ def test_the_agents_game_counts_among_those_of_who_asks_for_it(monkeypatch):
     answer = CLIENT.get("/arcade/rival", params={"play": "pong", "seed": 918}, headers={"x-forwarded-for": "192.0.2.7"})
     assert answer.status_code == 503
     other.leave()
+    other.join(30.0)
 
 
 @needs_chromium

@@ -13,6 +13,7 @@ import ui.broadcast.stream
 import zoo
 from ui.broadcast.routes import LAST_SEED, ROUTES, Refused, ticket_of
 from ui.broadcast.stream import MOST_CHUNKS, Broadcasts, Full, Ticket
+from ui.episodes import scratch
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 
@@ -104,12 +105,24 @@ def test_a_video_that_finds_no_room_on_the_disk_blames_no_agent(monkeypatch):
     assert answer.json() == {"error": "The game could not be recorded. Please try later."}
 
 
+def test_a_video_that_cannot_be_written_leaves_nothing_behind(monkeypatch):
+    def half(broadcast, path):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ui.broadcast.routes, "mp4_of", half)
+    before = sorted(scratch().rglob("*"))
+    assert CLIENT.get("/arcade/video", params={"agent": "cartpole", "seed": 780}).status_code == 500
+    assert sorted(scratch().rglob("*")) == before
+
+
 def test_a_video_counts_among_the_games_of_who_asks_for_it(monkeypatch):
     monkeypatch.setattr("ui.broadcast.stream.AT_ONCE_EACH", 1)
     other = ui.broadcast.routes.BROADCASTS.get(Ticket("pong", 779), "192.0.2.7")
     asked = {"agent": "cartpole", "seed": 778}
     assert CLIENT.get("/arcade/video", params=asked, headers={"x-forwarded-for": "192.0.2.7"}).status_code == 503
     other.leave()
+    other.join(30.0)
 
 
 def test_the_app_tells_that_it_is_well():

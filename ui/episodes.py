@@ -6,9 +6,9 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -96,8 +96,13 @@ def scratch() -> Path:
 SHELF = Shelf(size=64)
 
 
-def new_video(name: str) -> Path:
-    """Where a video may be written, in a directory of its own."""
+@contextmanager
+def new_video(name: str) -> Iterator[Path]:
+    """Where a video may be written, in a directory of its own that goes where the video fails."""
     video = scratch() / secrets.token_hex(4) / f"{name}.mp4"
     video.parent.mkdir()
-    return video
+    try:
+        yield video
+    except BaseException:
+        shutil.rmtree(video.parent, ignore_errors=True)
+        raise

@@ -239,8 +239,8 @@ def recorded(ticket: Ticket, address: str | None = None) -> Recording:
     """
 
     def make() -> Recording:
-        with FILES.turn():
-            return mp4_of(BROADCASTS.get(ticket, address), new_video(file_name(ticket)))
+        with FILES.turn(), new_video(file_name(ticket)) as path:
+            return mp4_of(BROADCASTS.get(ticket, address), path)
 
     return SHELF.get(ticket, make)
 
