@@ -57,6 +57,7 @@ HANDLERS = {
     "a card that was clicked": (lambda told: agents.chosen(SimpleNamespace(_data=told)), 1),
     "another game to train": (retrain.preset, 1),
     "stop": (retrain.stop, 1),
+    "an earlier training": (lambda run: retrain.look_back(run, []), 1),
     "before and after": (retrain.compare, 1),
 }
 

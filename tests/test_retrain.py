@@ -2,6 +2,7 @@
 
 import math
 import re
+import zipfile
 from html import unescape
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from hypothesis import settings as tries
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
 
+from a3c_core.checkpoint import load_agent
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
@@ -248,7 +250,7 @@ def train(page: Page, lesson: str, steps: int) -> None:
 
 @needs_chromium
 @pytest.mark.timeout(300)
-def test_a_visitor_compares_lessons(page):
+def test_a_visitor_compares_lessons_and_takes_an_earlier_one_home(page, tmp_path):
     page.get_by_label("Learning rate too high", exact=True).click()
     expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.1")
     expect(page.locator("#lesson")).to_contain_text("entropy")
@@ -266,6 +268,18 @@ def test_a_visitor_compares_lessons(page):
     expect(page.locator("#learning-curve polyline.earlier")).to_have_count(1)
 
     expect(page.locator("#lesson")).to_contain_text("This is A2C")
+    visit = page.locator("#past label")
+    expect(visit).to_have_count(2)
+    visit.filter(has_text="learning rate 0.1").click()
+    expect(legend.locator(".now")).to_have_text("this training: steps 5,000, learning rate 0.1")
+    expect(legend.locator("li:not(.now)")).to_contain_text("workers 1")
+    expect(page.locator("#train-status")).to_contain_text("Both games below start from seed 1.")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the checkpoint").click()
+    download.value.save_as(tmp_path / "checkpoint.zip")
+    zipfile.ZipFile(tmp_path / "checkpoint.zip").extractall(tmp_path)
+    assert load_agent(tmp_path).recipe.learning_rate == 0.1
+
     page.get_by_label("Learning rate", exact=True).fill("0.02")
     expect(page.get_by_label("One worker", exact=True)).not_to_be_checked()
     expect(page.locator("#lesson")).to_have_text("")
@@ -277,6 +291,7 @@ def test_a_visitor_compares_lessons(page):
     page.get_by_role("button", name="Clear earlier trainings").click()
     expect(page.locator("#learning-curve polyline.earlier")).to_have_count(0)
     expect(page.get_by_role("button", name="Clear earlier trainings")).to_have_count(0)
+    expect(page.locator("#past")).to_be_hidden()
 
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -17,6 +17,7 @@ from training.recipes import RECIPES
 from training.run import WorkerDied
 from training.run import train as train_recipe
 from ui.episodes import record
+from ui.figures import number
 from ui.games import game_of
 from ui.retrain import publishing
 from ui.retrain.archive import archive_of, packed
@@ -63,6 +64,7 @@ class View(NamedTuple):
     vitals: Any = UNCHANGED
     earlier: Any = UNCHANGED
     clear: Any = UNCHANGED
+    past: Any = UNCHANGED
 
 
 class Figures(NamedTuple):
@@ -95,13 +97,17 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
                 stop_button = gr.Button("Stop", interactive=False, min_width=100)
             download = gr.DownloadButton("Download the checkpoint", visible=False, elem_classes="quiet")
             again = gr.Button("Another game", visible=False, elem_classes="quiet")
+            past = choice(
+                [("", "")], label="Trainings of this visit", visible=False, elem_id="past", elem_classes="past"
+            )
             with gr.Column(visible=False) as sharing:
                 publish = publishing.build() if kept else None
             with gr.Accordion("More settings", open=False, elem_classes="more"):
                 boxes += [box(setting, first) for setting in SETTINGS[VISIBLE:]]
         vitals = gr.HTML(elem_id="vital-curves", elem_classes="curves", **PLAIN)
 
-    view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals, earlier, clear]
+    shown = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals]
+    view = [*shown, earlier, clear, past]
     unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
     compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
     laid_out = [game, lesson, says, figure, vitals, clear, *boxes]
@@ -110,7 +116,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     own = {"fn": None, "js": "() => [null, '']", "outputs": [lesson, says], "api_visibility": "private"}
     of_lesson = [each for each, setting in zip(boxes, SETTINGS, strict=True) if setting.field not in ("steps", "seed")]
     gr.on([each.input for each in of_lesson], **own)  # what a visitor sets is no lesson any more
-    clear.click(forget, [game, run_id, earlier], [earlier, figure, clear], **unqueued)
+    clear.click(forget, [game, run_id, earlier], [earlier, figure, clear, past], **unqueued)
     training = train_button.click(
         train,
         [run_id, earlier, game, *boxes],
@@ -120,9 +126,11 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
         concurrency_limit=None,
         show_progress="hidden",
     )
-    training.then(ready, None, [train_button, stop_button, clear], **unqueued)
+    training.then(ready, [run_id, earlier], [train_button, stop_button, clear, past], **unqueued)
     training.success(**compared, api_name="compare", concurrency_limit=8)
     again.click(**compared, api_visibility="private", concurrency_limit=8)
+    looked = past.input(look_back, [past, earlier], view, **unqueued)
+    looked.success(**compared, api_visibility="private", concurrency_limit=8)
     if publish:
         publish.click(js=into_view("train-status"))
         publish.click(
@@ -177,19 +185,35 @@ def cleared(recipe: Recipe, earlier: Sequence[Earlier]) -> Figures:
     return Figures(learning_curve(recipe, None, past), "", gr.update(visible=bool(past)))
 
 
-def forget(game: object, run_id: str | None, earlier: Sequence[Earlier]) -> tuple[list[Earlier], Any, Any]:
-    """Clears the curves of the visit's earlier trainings; that of the last one stays if it is on display."""
+def forget(game: object, run_id: str | None, earlier: Sequence[Earlier]) -> tuple[list[Earlier], Any, Any, Any]:
+    """Throws the visit's earlier trainings away; the one that is on display stays."""
     run = RUNS.get(run_id)
     chosen, recipe = taught(SHIPPED, game)
-    if run is None or name_of(run.recipe) != chosen:
-        return [], learning_curve(recipe), gr.update(visible=False)
-    kept = [each for each in earlier if each.run_id == run.id]
-    return kept, learning_curve(run.recipe, read_log(run.checkpoint)), gr.update(visible=False)
+    on_display = run is not None and name_of(run.recipe) == chosen
+    kept = [each for each in earlier if on_display and each.run_id == run.id]
+    throw_away(earlier, kept)
+    curve = learning_curve(run.recipe, read_log(run.checkpoint)) if on_display else learning_curve(recipe)
+    return kept, curve, gr.update(visible=False), gr.update(visible=False)
 
 
-def ready() -> tuple[Any, Any, Any]:
-    """Train and Clear can be pressed, Stop cannot."""
-    return gr.update(interactive=True), gr.update(interactive=False), gr.update(interactive=True)
+def throw_away(earlier: Sequence[Earlier], kept: Sequence[Earlier]) -> None:
+    """Discards the trainings of the visit that are not kept."""
+    for each in earlier:
+        if each not in kept:
+            RUNS.discard(each.run_id)
+
+
+def ready(run_id: str | None, earlier: Sequence[Earlier]) -> tuple[Any, Any, Any, Any]:
+    """Train and Clear can be pressed, Stop cannot; the trainings of the visit can be looked at."""
+    names = [(words_of(each), each.run_id) for each in earlier]
+    known = run_id if any(each.run_id == run_id for each in earlier) else None
+    past = gr.update(choices=names, value=known, visible=len(names) > 1)
+    return gr.update(interactive=True), gr.update(interactive=False), gr.update(interactive=True), past
+
+
+def words_of(each: Earlier) -> str:
+    """A training in a few words."""
+    return f"{game_of(each.env).name}, {each.line.words}: {number(each.line.y[-1])}"
 
 
 def train(
@@ -205,7 +229,8 @@ def train(
         run = RUNS.enter(recipe, request.session_hash if request else None, address_of(request))
     except LineFull as full:
         raise refusal(str(full)) from None
-    RUNS.discard(previous)  # not before there is a place for the new one
+    if not any(each.run_id == previous for each in earlier):  # it came to nothing
+        RUNS.discard(previous)
     past = lines(earlier, recipe.env)
     try:
         yield View(
@@ -218,6 +243,7 @@ def train(
             download=gr.update(visible=False),
             again=gr.update(visible=False),
             sharing=gr.update(visible=False),
+            past=gr.update(visible=False),
             train_button=gr.update(interactive=False),
             stop_button=gr.update(interactive=True),
         )
@@ -282,12 +308,14 @@ def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
         yield View(status=status_of("The training could not go on: the server is out of room. Please try later."))
         return
     run.last = moments[-1]
+    kept = with_run(earlier, run.id, run.recipe, moments)
+    throw_away(earlier, kept)
     run.outcome = outcome_of(run, run.last, out_of_time=time.monotonic() > until)
     yield View(
         status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
         download=gr.update(value=str(archive), visible=True),
         sharing=gr.update(visible=True),
-        earlier=with_run(earlier, run.id, run.recipe, moments),
+        earlier=kept,
     )
 
 
@@ -297,18 +325,30 @@ def restore(run_id: str | None, request: gr.Request) -> list[Any]:
     if run is None or not run.outcome:
         return [UNCHANGED] * (2 + len(SETTINGS) + len(View._fields))
     run.session = request.session_hash
+    view = view_of(run)._replace(earlier=with_run((), run.id, run.recipe, read_log(run.checkpoint)))
+    return [gr.Tabs(selected="retrain"), name_of(run.recipe), *(each.of(run.recipe) for each in SETTINGS), *view]
+
+
+def look_back(run_id: object, earlier: Sequence[Earlier]) -> View:
+    """A training of this visit again. Raises gr.Error, with a sentence, where it is no longer kept."""
+    run = RUNS.get(run_id)
+    if run is None or not run.outcome:
+        raise refusal("This training is no longer kept. Train again.")
+    return view_of(run, [each for each in earlier if each.run_id != run.id])
+
+
+def view_of(run: Run, others: Sequence[Earlier] = ()) -> View:
+    """What a training that is over shows, beside others of the visit."""
     moments = read_log(run.checkpoint)
-    view = View(
+    return View(
         run_id=run.id,
         status=status_of(run.outcome, run.last, over=True),
-        curve=learning_curve(run.recipe, moments),
+        curve=learning_curve(run.recipe, moments, lines(others, run.recipe.env)),
         vitals=vital_curves(run.recipe, moments),
-        earlier=with_run((), run.id, run.recipe, moments),
         download=gr.update(value=str(archive_of(run)), visible=True),
         again=gr.update(visible=True),
         sharing=gr.update(visible=True),
     )
-    return [gr.Tabs(selected="retrain"), name_of(run.recipe), *(each.of(run.recipe) for each in SETTINGS), *view]
 
 
 def stop(run_id: str | None) -> str:
