@@ -475,7 +475,6 @@ def test_a_visitor_trains_signs_in_and_publishes(page, app, homes, loopback):
     page.get_by_role("button", name="Sign out (tester)").click()
     expect(page.get_by_role("button", name="Sign in to publish")).to_be_visible()
     page.goto(f"{app.url}?tab=how")  # who has not left to sign in goes where the link leads
-    page.locator(".player canvas[data-step]").first.wait_for(state="attached")  # the page has loaded
     expect(page.get_by_role("tab", name="How it works")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#sign-in")).to_be_hidden()
 
