@@ -13,7 +13,7 @@ def waits(result: dict) -> list[str]:
     rows = [
         (
             agent,
-            f"{group['cold'][0]:,.0f}" if "cold" in group else "",
+            f"{group['cold'][0]:,.0f}",
             *(f"{figure(group[what]):.0f}" for what in ("first picture", "seek") for figure in (median, max)),
         )
         for agent, group in groups.items()
