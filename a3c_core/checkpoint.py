@@ -64,9 +64,9 @@ def load_agent(directory: Path) -> Agent:
     Raises CheckpointError for a missing, broken or foreign file and for weights that are not the recipe's:
     a missing, extra or wrongly shaped tensor, a value that is not a number or larger than any agent's.
     """
-    recipe = recipe_of(directory)
+    recipe, steps = _told(directory)
     try:
-        agent = Agent.untrained(recipe)._replace(steps=steps_of(directory))
+        agent = Agent.untrained(recipe)._replace(steps=steps)
     except ValueError as error:
         raise CheckpointError(f"{directory / RECIPE}: {error}") from None
     load_weights(agent, directory / MODEL)
@@ -75,6 +75,11 @@ def load_agent(directory: Path) -> Agent:
 
 def recipe_of(directory: Path) -> Recipe:
     """The recipe of the agent that `directory` holds, without loading it. Raises CheckpointError."""
+    return _told(directory)[0]
+
+
+def _told(directory: Path) -> tuple[Recipe, int]:
+    """What recipe.json tells: the recipe, and the steps trained. Raises CheckpointError."""
     path = directory / RECIPE
     if not path.is_file():
         raise CheckpointError(
@@ -83,7 +88,7 @@ def recipe_of(directory: Path) -> Recipe:
     made = parse(Made, read_record(path), path)
     if left_out := {field.name for field in fields(Recipe)} - made.recipe.keys():
         raise CheckpointError(f"{path} lacks recipe.{', recipe.'.join(sorted(left_out))}. {_OTHER_VERSION}")
-    return parse(Recipe, made.recipe, path)
+    return parse(Recipe, made.recipe, path), made.steps
 
 
 def steps_of(directory: Path) -> int:

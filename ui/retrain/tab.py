@@ -106,8 +106,8 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
                 boxes += [box(setting, first) for setting in SETTINGS[VISIBLE:]]
         vitals = gr.HTML(elem_id="vital-curves", elem_classes="curves", **PLAIN)
 
-    shown = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals]
-    view = [*shown, earlier, clear, past]
+    view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals]
+    view += [earlier, clear, past]
     unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
     compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
     laid_out = [game, lesson, says, figure, vitals, clear, *boxes]
@@ -325,7 +325,8 @@ def restore(run_id: str | None, request: gr.Request) -> list[Any]:
     if run is None or not run.outcome:
         return [UNCHANGED] * (2 + len(SETTINGS) + len(View._fields))
     run.session = request.session_hash
-    view = view_of(run)._replace(earlier=with_run((), run.id, run.recipe, read_log(run.checkpoint)))
+    moments = read_log(run.checkpoint)
+    view = view_of(run, moments)._replace(earlier=with_run((), run.id, run.recipe, moments))
     return [gr.Tabs(selected="retrain"), name_of(run.recipe), *(each.of(run.recipe) for each in SETTINGS), *view]
 
 
@@ -334,12 +335,11 @@ def look_back(run_id: object, earlier: Sequence[Earlier]) -> View:
     run = RUNS.get(run_id)
     if run is None or not run.outcome:
         raise refusal("This training is no longer kept. Train again.")
-    return view_of(run, [each for each in earlier if each.run_id != run.id])
+    return view_of(run, read_log(run.checkpoint), [each for each in earlier if each.run_id != run.id])
 
 
-def view_of(run: Run, others: Sequence[Earlier] = ()) -> View:
+def view_of(run: Run, moments: Sequence[Progress], others: Sequence[Earlier] = ()) -> View:
     """What a training that is over shows, beside others of the visit."""
-    moments = read_log(run.checkpoint)
     return View(
         run_id=run.id,
         status=status_of(run.outcome, run.last, over=True),
