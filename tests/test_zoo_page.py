@@ -133,7 +133,7 @@ def test_a_game_plays_while_it_is_pointed_at_and_not_before(page: Page):
     first = box.locator("canvas").evaluate("canvas => canvas.toDataURL()")
     assert wait_until(lambda: box.locator("canvas").evaluate("canvas => canvas.toDataURL()") != first, 30)
     expect(box.locator("img")).to_be_hidden()
-    page.locator("#zoo h2").hover()
+    page.locator("#zoo header h2").hover()
     expect(box.locator("canvas")).to_be_hidden()
     expect(box.locator("img")).to_be_visible()
 
@@ -163,8 +163,8 @@ def test_an_agent_has_a_page_with_an_address(app: App, page: Page):
     page.get_by_role("link", name="All agents").click()
     expect(page.locator(".cards .card")).to_have_count(len(zoo.entries()))
     page.locator(".cards a[data-zoo=pong]").click()
-    expect(page.locator("#zoo h2")).to_have_text("pong")
-    expect(page.locator("#zoo h2")).to_be_focused()
+    expect(page.locator("#zoo header h2")).to_have_text("pong")
+    expect(page.locator("#zoo header h2")).to_be_focused()
     assert page.url == f"{app.url}?zoo=pong"
     for peer in peers_of("ALE/Pong-v5"):
         expect(page.locator(".scale")).to_contain_text(peer.player)
@@ -174,7 +174,7 @@ def test_an_agent_has_a_page_with_an_address(app: App, page: Page):
     expect(page.locator(".cards .card")).to_have_count(len(zoo.entries()))
 
     page.goto(f"{app.url}?zoo=cartpole")
-    expect(page.locator("#zoo h2")).to_have_text("cartpole")
+    expect(page.locator("#zoo header h2")).to_have_text("cartpole")
     page.get_by_text("Its recipe").click()
     expect(page.locator(".recipe tr")).to_have_count(len(Recipe.__dataclass_fields__))
     with page.expect_download() as download:

@@ -55,7 +55,7 @@ def asynchrony_section(path: Path = RESULT) -> str:
     label = "Mean return of the last 100 training games, {}"
     steps, seconds = (max(getattr(t, unit)[-1] for t in result.trials) for unit in ("steps", "seconds"))
     return (
-        '<section class="card" data-game="CartPole-v1"><h3>What asynchrony bought and cost</h3>'
+        '<section class="card" data-game="CartPole-v1"><h2>What asynchrony bought and cost</h2>'
         f"<p>{sentence(result)}</p><div class=learning>"
         f"{bands(groups(result, 'steps'), label=label.format('by steps'), end=f'{steps:,} steps')}"
         f"{bands(groups(result, 'seconds'), label=label.format('by time'), end=f'{seconds:.1f} s')}</div>"

@@ -90,7 +90,7 @@ def card(entry: zoo.ZooEntry) -> str:
     ]
     return (
         f'<li class="card" data-game="{escape(env)}">{game_button(entry)}'
-        f'<div class="about"><h3><a href="?zoo={entry.name}" data-zoo="{entry.name}">{escape(entry.name)}</a></h3>'
+        f'<div class="about"><h2><a href="?zoo={entry.name}" data-zoo="{entry.name}">{escape(entry.name)}</a></h2>'
         f'<p>{escape(entry.summary)}</p><dl class="facts">{"".join(facts)}</dl></div>'
         f'<div class="beside">{scale(score_marks(entry), f"{game_of(env).name}: beside what others have published")}'
         f'<p class="small">{standing(entry, peers_of(env))}</p></div></li>'

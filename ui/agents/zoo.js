@@ -123,7 +123,7 @@ async function copied(button) {
 watch("value", () => {
   if (!asked) return;
   asked = false;
-  const heading = element.querySelector("h2");
+  const heading = element.querySelector("header h2");
   heading?.focus({ preventScroll: true });
   element.scrollIntoView({ block: "start" });
 });

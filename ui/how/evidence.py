@@ -100,7 +100,7 @@ def networks() -> str:
     counts = [{part: weights_of(getattr(agent.model, part)) for part in parts} for agent in agents]
     rows = [(words, *(f"{count[part]:,}" for count in counts)) for part, words in parts.items()]
     rows.append(("Together", *(f"{sum(count.values()):,}" for count in counts)))
-    return table(("", "CartPole", "Pong"), rows, "Weights of the zoo's agents")
+    return table(("Part", "CartPole", "Pong"), rows, "Weights of the zoo's agents")
 
 
 def weights_of(module: torch.nn.Module) -> int:
