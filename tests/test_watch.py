@@ -11,6 +11,9 @@ import torch
 from PIL import Image
 from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import zoo
@@ -30,6 +33,7 @@ from ui.broadcast.routes import ROUTES, ticket_of
 from ui.broadcast.sights import LOOKS, look, sight_of
 from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff
 from ui.line import Line
+from ui.watch.early import BeginEarly
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
@@ -275,3 +279,18 @@ def test_an_agent_that_sees_no_picture_has_no_light(app, browser):
         expect(page.get_by_role("button", name="Show what it looks at")).to_be_hidden()
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_game_begins_while_its_page_is_loading():
+    async def page(request):
+        return PlainTextResponse("the page")
+
+    routes = [Route("/", page), Route("/elsewhere", page)]
+    with TestClient(Starlette(routes=routes, middleware=[Middleware(BeginEarly)])) as visitor:
+        refused = ("/?agent=nobody", "/?agent=cartpole&seed=-1", "/")
+        for address in (*refused, "/?tab=retrain&agent=cartpole&seed=90211", "/elsewhere?agent=cartpole&seed=90211"):
+            assert visitor.get(address).text == "the page"
+        assert visitor.get("/?agent=cartpole&seed=90210").text == "the page"
+        ticket = ticket_of({"agent": "cartpole", "seed": "90210"})
+        assert wait_until(lambda: BROADCASTS.found(ticket), 30)
+    assert BROADCASTS.found(ticket._replace(seed=90211)) is None

@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 import zoo
 from training.run import warm_up as warm_up_workers
@@ -19,6 +20,7 @@ from ui.retrain.runs import RUNS
 from ui.screen import PLAIN
 from ui.theme import CSS, THEME
 from ui.watch import tab as watch_tab
+from ui.watch.early import BeginEarly
 
 LAUNCH: dict[str, Any] = {
     "theme": THEME,
@@ -30,7 +32,10 @@ LAUNCH: dict[str, Any] = {
     "mcp_server": api.MCP,
     "footer_links": [],
     "max_file_size": "1mb",
-    "app_kwargs": {"routes": [*ROUTES, *LIVE_ROUTES, *zoo_routes.ROUTES, *how.ROUTES]},
+    "app_kwargs": {
+        "routes": [*ROUTES, *LIVE_ROUTES, *zoo_routes.ROUTES, *how.ROUTES],
+        "middleware": [Middleware(BeginEarly)],
+    },
 }
 """Keyword arguments of `Blocks.launch`."""
 
