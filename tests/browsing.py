@@ -3,10 +3,12 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakKeyDictionary
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
+from tests.processes import wait_until
 from tests.serving import App
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -14,6 +16,9 @@ needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: instal
 
 PATIENCE = 60_000
 """Milliseconds that a busy machine may take."""
+
+ANSWERS: WeakKeyDictionary[Page, set[Request]] = WeakKeyDictionary()
+"""What of gradio's answers is under way, by the page that asked."""
 
 
 @contextmanager
@@ -37,6 +42,10 @@ def visit(browser: Browser, app: App, query: str = "") -> Iterator[Page]:
     opened.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     opened.on("request", lambda request: None if is_ours(request.url, app) else wrong.append(request.url))
+    answers = ANSWERS[opened] = set()
+    opened.on("request", lambda request: answers.add(request) if "/queue/data" in request.url else None)
+    for ended in ("requestfinished", "requestfailed"):
+        opened.on(ended, lambda request: answers.discard(request))
     opened.goto(app.url + query)
     yield opened
     context.close()
@@ -44,8 +53,9 @@ def visit(browser: Browser, app: App, query: str = "") -> Iterator[Page]:
 
 
 def reload(page: Page) -> None:
-    """Loads the page again, once what it asked for at first has come: an answer that is cut off is an error to it."""
+    """Loads the page again, once what it asked for has come: an answer that is cut off is an error to it."""
     page.wait_for_function("performance.getEntriesByType('resource').some(each => each.name.includes('/queue/data'))")
+    assert wait_until(lambda: page.wait_for_timeout(100) or not ANSWERS[page], PATIENCE / 1000)
     page.reload()
 
 

@@ -4,10 +4,14 @@ import re
 
 import gradio as gr
 import pytest
+from anyio.from_thread import start_blocking_portal
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, Tool
 
 import zoo
 from a3c_core.play import evaluate
@@ -45,6 +49,29 @@ def test_the_readmes_client_runs_as_printed(app: App):
     exec("\n".join(before).replace("http://127.0.0.1:7860", app.url), names)
     told = eval(last, names)
     assert told["returns"] == list(zoo.entries()["cartpole"].score.returns[:3])
+
+
+def test_an_agent_of_another_kind_finds_its_tools_and_uses_one(app: App):
+    """By the Model Context Protocol, through its own client."""
+
+    async def talk() -> tuple[dict[str, Tool], CallToolResult, CallToolResult]:
+        async with (
+            streamable_http_client(f"{app.url}gradio_api/mcp/") as (receive, send, _),
+            ClientSession(receive, send) as session,
+        ):
+            await session.initialize()
+            tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+            scored = await session.call_tool("evaluate", {"agent": "cartpole", "games": 2})
+            return tools, scored, await session.call_tool("evaluate", {"agent": "nobody"})
+
+    with start_blocking_portal() as elsewhere:  # this thread may have a loop already, the browser's
+        tools, scored, refused = elsewhere.call(talk)
+    assert {"agents", "watch", "evaluate", "train", "compare", "stop"} == set(tools)
+    assert all(tool.description for tool in tools.values())
+    assert list(tools["evaluate"].inputSchema["properties"]) == ["agent", "games", "first_seed", "protocol"]
+    assert "'returns': [500.0, 500.0]" in scored.content[0].text
+    assert refused.isError
+    assert refused.content[0].text.startswith("Choose an agent: breakout or cartpole")
 
 
 def test_each_setting_of_a_training_goes_by_its_name(app: App):
