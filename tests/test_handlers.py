@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from tests.anything import ANYTHING, TEXT
 from ui.agents import tab as agents
 from ui.broadcast.routes import ROUTES
 from ui.play import tab as human
@@ -18,31 +19,6 @@ from ui.retrain import tab as retrain
 from ui.watch import tab as watch
 
 CLIENT = TestClient(Starlette(routes=[*ROUTES, *LIVE_ROUTES]), raise_server_exceptions=False)
-
-TEXT = st.text(max_size=20) | st.sampled_from(
-    [
-        "pong",
-        "cartpole",
-        "ALE/Pong-v5",
-        "user/agent",
-        "../zoo",
-        "/etc/passwd",
-        "<b>",
-        "%00",
-        "greedy",
-        "sampled",
-        "-1",
-        "1e9",
-        "²",
-    ]
-)
-NUMBER = st.integers(-(2**70), 2**70) | st.integers(0, 5) | st.floats()
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | NUMBER | TEXT,
-    lambda some: st.lists(some, max_size=3) | st.dictionaries(TEXT, some, max_size=3),
-    max_leaves=4,
-)
-"""What JSON can say, and what no JSON says."""
 
 HANDLERS = {
     "another game to watch": (watch.show_game, 5),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
 
 from a3c_core.checkpoint import load_agent
+from tests.anything import ANYTHING
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
@@ -58,14 +59,6 @@ def fresh_runs(monkeypatch, tmp_path):
 
 # What strangers may send
 
-JUNK = st.recursive(
-    st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.sampled_from([1e308, -1e308, 10**400, "7"])
-    ),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=5,
-)
-
 
 def fits(value: object, place: int) -> bool:
     """Whether the setting in that place takes the value."""
@@ -81,9 +74,9 @@ def fits(value: object, place: int) -> bool:
 def test_whatever_is_sent_to_train_is_answered_with_a_sentence_and_leaves_no_run(fresh_runs, data, place):
     asked = ["cartpole", *settings()]
     taken = (lambda value: fits(value, place)) if place >= 0 else (lambda value: value in TRAINABLE)
-    asked[place + 1] = data.draw(JUNK.filter(lambda value: not taken(value)))
+    asked[place + 1] = data.draw(ANYTHING.filter(lambda value: not taken(value)))
     for other in data.draw(st.sets(st.integers(1, len(SETTINGS)))):
-        asked[other] = data.draw(JUNK) if other != place + 1 else asked[other]
+        asked[other] = data.draw(ANYTHING) if other != place + 1 else asked[other]
     with pytest.raises(gr.Error) as error:
         next(retrain.train(None, [], None, *asked))
     assert re.fullmatch(r"[A-Z].*\.", error.value.message)
@@ -92,14 +85,14 @@ def test_whatever_is_sent_to_train_is_answered_with_a_sentence_and_leaves_no_run
     assert not fresh_runs._runs
 
 
-@given(values=st.lists(JUNK, max_size=4))
+@given(values=st.lists(ANYTHING, max_size=4))
 @tries(max_examples=50, deadline=None)
 def test_a_wrong_number_of_settings_is_answered_with_a_sentence(values):
     with pytest.raises(gr.Error, match=r"A training needs 10 settings: Steps, .*, Hidden units\."):
         recipe_of("cartpole", tuple(values))
 
 
-@given(name=JUNK, game=JUNK)
+@given(name=ANYTHING, game=ANYTHING)
 @tries(max_examples=100, deadline=None)
 def test_an_unknown_lesson_is_answered_with_a_sentence_and_an_unknown_game_is_cartpole(name, game):
     with pytest.raises(gr.Error, match="Choose one of these: As shipped, "):
