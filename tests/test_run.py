@@ -500,6 +500,7 @@ def test_a_run_that_is_past_twice_a_share_keeps_no_snapshot_by_that_name(tmp_pat
     [
         (1800, {1: 20, 5: 100, 27: 500}),
         (1100, {1: 20, 9: 100, 45: 500}),
+        (2600, {1: 20}),  # 0.8, 3.8 and 19.2 %
         (4000, {}),  # 0.5, 2.5 and 12.5 %
     ],
 )

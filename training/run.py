@@ -251,7 +251,8 @@ class _Run:
     def _snapshot(self) -> None:
         """Keeps the agent as it is now if one of SNAPSHOT_PERCENTS has just gone by."""
         share = self._share(steps := self.shared.steps)
-        if (passed := _passed(share)) and passed not in map(_passed, self._snapshots()):
+        begun = 100 * steps >= self.recipe.steps
+        if begun and (passed := _passed(share)) and passed not in map(_passed, self._snapshots()):
             theta = self.shared.theta.detach().cpu().clone()
             if theta.isfinite().all():
                 vector_to_parameters(theta, self.model.parameters())
@@ -259,8 +260,8 @@ class _Run:
                 save_agent(directory, Agent(self.recipe, self.model, steps), dtype=torch.bfloat16)
 
     def _share(self, steps: int) -> int:
-        """How much of the run these steps are, in whole percent."""
-        return 100 * steps // self.recipe.steps
+        """How much of the run these steps are, in whole percent; more than half of the first counts as one."""
+        return 100 * steps // self.recipe.steps or round(100 * steps / self.recipe.steps)
 
     def _snapshots(self) -> dict[int, Path]:
         """The snapshots that are kept, by the share that they are named after."""
