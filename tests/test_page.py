@@ -5,6 +5,7 @@ import re
 import zipfile
 from contextlib import closing
 
+import imageio.v3 as iio
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -161,10 +162,21 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
     shown(page)
     page.get_by_role("button", name="Another game").click()
     expect(page.locator(".player .name")).to_contain_text("seed 1")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="MP4").click()
-    assert download.value.suggested_filename == "cartpole-seed-1.mp4"
-    expect(page.locator(".player .said")).to_have_text(re.compile("among your downloads|The game ended"))
+    taken = {}
+    for kind in ("MP4", "GIF"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=kind).click()
+        taken[kind] = tmp_path / download.value.suggested_filename
+        download.value.save_as(taken[kind])
+        expect(page.locator(".player .said")).to_have_text(re.compile("among your downloads|The game ended"))
+    assert taken["MP4"].name == "cartpole-seed-1.mp4"
+    assert re.fullmatch(r"cartpole-seed-1-step-\d+\.gif", taken["GIF"].name)
+    drawn = list(film(zoo.load("cartpole"), play(zoo.load("cartpole"), 1)).pictures)
+    kept = iio.imread(taken["MP4"], plugin="FFMPEG")
+    assert len(kept) == len(drawn)
+    assert np.abs(kept[40].astype(int) - drawn[40]).mean() < 2
+    moving, begin = iio.imread(taken["GIF"]), int(taken["GIF"].stem.split("-")[-1])
+    assert np.abs(moving[0].astype(int) - drawn[begin]).mean() < 2
 
 
 def test_why_a_file_is_not_made_is_told(app, browser):
