@@ -252,6 +252,17 @@ def games_at_once(env: str, episodes: int) -> int:
     return min(episodes, max(8, min(50, episodes // 2)) if env in ROMS else 32)
 
 
+class Stepped(NamedTuple):
+    """One step of the games that are being scored, those that count."""
+
+    game: np.ndarray
+    """Which games, int64 [games]."""
+    reward: np.ndarray
+    """Float [games]."""
+    truncated: np.ndarray
+    """Which of them were cut off, bool [games]."""
+
+
 def evaluate(
     agent: Agent,
     episodes: int = 100,
@@ -260,12 +271,13 @@ def evaluate(
     protocol: Protocol = "classic",
     first_seed: int = 0,
     progress: Callable[[int], None] = lambda finished: None,
+    watch: Callable[[Stepped], None] = lambda stepped: None,
 ) -> Score:
     """Scores an agent over `episodes` games, stepped in batches; each game counts once, long or short, and is the one
     that `play` plays with its seed but for the rounding of a batch.
 
     `progress` is called with the number of finished games after each step; what it raises ends the evaluation.
-    Raises ValueError for seeds that are no scoring seeds.
+    `watch` is called with each step. Raises ValueError for seeds that are no scoring seeds.
     """
     if episodes < 1:
         raise ValueError("episodes must be at least 1")
@@ -282,6 +294,7 @@ def evaluate(
             action = policy.act(greedy=greedy, generators=generators)[0].numpy()
             obs, reward, terminated, truncated, _ = envs.step(action)
             returns[game[counts]] += reward[counts]
+            watch(Stepped(game[counts], reward[counts], truncated[counts]))
             fresh = terminated | truncated
             if fresh.any():  # the next games take the places; in the end there are places whose games don't count
                 finished += int((fresh & counts).sum())

@@ -11,6 +11,8 @@ from a3c_core.recipe import Recipe
 from tests import toy
 from training.keep import keep
 from training.log import LOG
+from ui.agents.page import agent_page
+from zoo.card import description, model_card
 
 WORDS = {"summary": "Keeps its balance.", "command": "python -m training train cartpole", "episodes": 5}
 
@@ -41,6 +43,15 @@ def test_a_kept_agent_is_in_the_zoo_with_its_weights_score_and_story(empty_zoo, 
     for file in (MODEL, RECIPE, LOG):
         assert (empty_zoo / "weights" / "balancer" / file).read_bytes() == (good / file).read_bytes()
     assert zoo.load("balancer").steps == 1000
+
+
+def test_what_an_agent_does_badly_is_told_wherever_it_is_described(empty_zoo, good):
+    entry = keep(good, "balancer", **WORDS, limits="It <b>never</b> rests.")
+    assert zoo.entries()["balancer"].limits == "It <b>never</b> rests."
+    assert "\n\nIt <b>never</b> rests.\n\n" in model_card(entry, "tester/balancer")
+    assert "  limits       It <b>never</b> rests.\n" in description(entry)
+    assert "<p>It &lt;b&gt;never&lt;/b&gt; rests.</p>" in agent_page(entry)
+    assert not keep(good, "balancer", **WORDS, force=True).limits  # those were of other weights
 
 
 def test_an_agent_that_is_no_better_is_not_kept(empty_zoo, good, bad):

@@ -14,6 +14,7 @@ from a3c_core.checkpoint import parse
 from a3c_core.envs import FIRST_TRAINING_SEED
 from a3c_core.play import Score, environment_value, evaluate, film, play
 from a3c_core.recipe import Recipe
+from benchmarks.stalls import stalls
 
 CARTPOLE = Agent.untrained(Recipe(head_layers=(8,)))
 LSTM = Agent.untrained(Recipe(core="lstm", core_size=8, head_layers=(), seed=1))
@@ -261,3 +262,13 @@ def test_what_the_progress_raises_ends_an_evaluation():
 
     with pytest.raises(TimeoutError):
         evaluate(CARTPOLE, 5, progress=impatient)
+
+
+def test_each_step_of_a_scored_game_can_be_watched():
+    score, found = stalls("cartpole", 3)
+    assert score.returns == (500.0,) * 3
+    assert found.steps.tolist() == [500] * 3
+    assert found.longest.tolist() == [0] * 3
+    assert found.cut_off.all()  # CartPole ends after 500 steps
+    _, swinging = stalls("pendulum", 2)
+    assert swinging.steps.tolist() == [200] * 2

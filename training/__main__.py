@@ -170,6 +170,7 @@ def keep_(
     *,
     name: str,
     summary: str | None = None,
+    limits: str = "",
     command: str = "",
     episodes: int | None = None,
     actions: Literal["greedy", "sampled"] = "greedy",
@@ -181,6 +182,7 @@ def keep_(
         run: a directory that training wrote.
         name: the agent's name in the zoo.
         summary: one line about the agent.
+        limits: what it does badly, in a few sentences.
         command: the command that trained it, if not what the run's own record tells.
         episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
         actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
@@ -194,6 +196,7 @@ def keep_(
             run,
             name,
             summary=summary,
+            limits=limits,
             command=command,
             episodes=episodes,
             greedy=actions == "greedy",

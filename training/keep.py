@@ -29,6 +29,7 @@ def describe(
     name: str,
     *,
     summary: str | None,
+    limits: str = "",
     command: str,
     episodes: int,
     greedy: bool = True,
@@ -57,6 +58,7 @@ def describe(
         name=name,
         summary=summary or f"{agent.recipe.env}, trained with A3C.",
         recipe=agent.recipe,
+        limits=limits,
         command=command,
         hours=round(log[-1].seconds / 3600, 5),
         machine=f"{os.cpu_count()} cores ({platform.machine()})",
@@ -80,6 +82,7 @@ def keep(
     name: str,
     *,
     summary: str | None,
+    limits: str = "",
     command: str,
     episodes: int,
     greedy: bool = True,
@@ -100,7 +103,16 @@ def keep(
                 "Use --force to replace it all the same."
             )
     summary = summary or (before and before.summary)
-    entry = describe(run, name, summary=summary, command=command, episodes=episodes, greedy=greedy, progress=progress)
+    entry = describe(
+        run,
+        name,
+        summary=summary,
+        limits=limits,
+        command=command,
+        episodes=episodes,
+        greedy=greedy,
+        progress=progress,
+    )
     shutil.rmtree(entry.directory / SNAPSHOTS, ignore_errors=True)
     for file in (*entry.sha256, LOG):
         (entry.directory / file).parent.mkdir(parents=True, exist_ok=True)

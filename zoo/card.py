@@ -79,6 +79,7 @@ def description(entry: ZooEntry) -> str:
             f"  environment  {entry.recipe.env}",
             *(f"  score        {score_words(score)}" for score in (entry.score, entry.sticky_score) if score),
             f"  trained      {entry.score.steps:,} steps in {duration(entry.hours)} on {entry.machine}",
+            *([f"  limits       {entry.limits}"] if entry.limits else []),
             *([f"  learning     {learning_words(entry)}"] if entry.learning else []),
             "  made by      " + entry.command.replace("\n", "\n" + 15 * " "),
             f"  weights      {entry.parameters:,} in {entry.directory}, licence {entry.licence}",
@@ -168,8 +169,10 @@ recipe that it ended with, `log.jsonl` and the metrics tab what it went through.
 
 ## Limits
 
-The agent was trained for one environment with one seed, and knows nothing else: another version of `{env}`, other
-preprocessing or other rules change its score. {parameters:,} weights as safetensors, no pickle; licence {licence}.
+{limits}The agent was trained for one environment with one seed, and knows nothing else: another version of `{env}`,
+other preprocessing or other rules change its score.
+
+{parameters:,} weights as safetensors, no pickle; licence {licence}.
 """
 
 
@@ -192,6 +195,7 @@ def model_card(entry: ZooEntry, repo: str) -> str:
         machine=entry.machine,
         snapshots=f" `snapshots/` holds the agent after {', '.join(snapshots)} % of its training." if snapshots else "",
         learning=f" Mean return of 20 games, actions drawn: {learning_words(entry)}." if entry.learning else "",
+        limits=f"{entry.limits}\n\n" if entry.limits else "",
         env=env,
         parameters=entry.parameters,
         licence=entry.licence,

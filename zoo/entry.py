@@ -48,6 +48,8 @@ class ZooEntry:
     """What `zoo.load` takes."""
     summary: Annotated[str, Field(max_length=300)]
     """One line about the agent."""
+    limits: Annotated[str, Field(max_length=600)] = ""
+    """What it does badly, as seen in its games, in a few sentences."""
     licence: str = "MIT"
     recipe: Recipe
     """What it was trained by; at the end, where that was changed on the way."""

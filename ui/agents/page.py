@@ -149,8 +149,8 @@ def scores(entry: ZooEntry) -> str:
     bars = "".join(histogram(score.returns, f"Returns: {score.conditions}") for score in entry.scores)
     return (
         f'<section><h3>What it scores</h3><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
-        '</table></div><p class="small">Training never used these seeds. The interval is ± 1.96 standard errors.'
-        "</p>"
+        f"</table></div>{f'<p>{escape(entry.limits)}</p>' if entry.limits else ''}"
+        '<p class="small">Training never used these seeds. The interval is ± 1.96 standard errors.</p>'
         f'<div class="learning">{scale(score_marks(entry), "Beside what others have published")}{bars}</div></section>'
     )
 
