@@ -6,6 +6,7 @@ The games are those of the agent's classic score. A ball that flies in a circle,
 stretch; a game that only the cap of 108,000 frames ended is cut off.
 """
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,8 @@ def main(agent: Positional[str], /, games: int | None = None, most: int = 3000) 
         games: how many of its scored games; all of them where it is not said.
         most: steps without a reward that count as a stall; Atari's run at 15 a second.
     """
+    if agent not in zoo.entries():
+        sys.exit(f"There is no agent {agent!r}: choose one of {', '.join(zoo.entries())}.")
     score, found = stalls(agent, games)
     stalled = np.flatnonzero(found.longest > most)
     print(f"{agent}: {score.mean:.2f} ± {score.std:.2f} ({score.conditions})")
