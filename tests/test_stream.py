@@ -164,6 +164,17 @@ def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
     assert broadcasts.get(TICKET) is not old
 
 
+def test_a_finished_game_that_is_watched_outlives_one_that_is_not(broadcasts, monkeypatch):
+    watched, left = (broadcasts.get(TICKET._replace(seed=seed)) for seed in (4, 5))
+    assert wait_until(lambda: watched.over and left.over, 60)
+    assert wait_until(lambda: not (watched.alive or left.alive), 5)
+    watched.part(0)  # no more than this: its page asks the address that it began with no more
+    monkeypatch.setattr(ui.broadcast.stream, "KEPT_BYTES", watched.size)
+    broadcasts.get(TICKET._replace(seed=6))
+    assert broadcasts.found(watched.ticket) is watched
+    assert broadcasts.found(left.ticket) is None
+
+
 def test_a_game_without_end_is_cut(game):
     assert game[-1].header["over"]
     assert game[-1].header["first"] + len(game[-1].header["actions"]) == STEPS

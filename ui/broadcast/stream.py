@@ -13,7 +13,6 @@ import os
 import threading
 import time
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import cache, lru_cache
@@ -409,7 +408,7 @@ class Broadcasts:
 
     def __init__(self, load: Callable[[Ticket], Agent]) -> None:
         self._load = load
-        self._games: OrderedDict[Ticket, Broadcast] = OrderedDict()
+        self._games: dict[Ticket, Broadcast] = {}
         self._lock = threading.Lock()
 
     def get(self, ticket: Ticket, address: str | None = None) -> Broadcast:
@@ -417,16 +416,13 @@ class Broadcasts:
 
         Raises Full, and what loading the agent raises.
         """
-        if self.found(ticket) is None:
-            agent = self._load(ticket)  # may take a while, and nobody else waits for it
-            with self._lock:
-                if self.found(ticket) is None:
-                    self._make_room(address)
-                    self._games[ticket] = Broadcast(ticket, agent, address)
-                    self._throw_away()
+        agent = None if self.found(ticket) else self._load(ticket)  # may take a while, and nobody else waits for it
         with self._lock:
-            self._games.move_to_end(ticket)
-            return self._games[ticket]
+            if (game := self.found(ticket)) is None:
+                self._make_room(address)
+                game = self._games[ticket] = Broadcast(ticket, agent or self._load(ticket), address)
+                self._throw_away()
+            return game
 
     def found(self, ticket: Ticket) -> Broadcast | None:
         """The game of a ticket, unless nobody watched it and it has to begin anew."""
@@ -453,11 +449,13 @@ class Broadcasts:
             game.join(max(0.0, until - time.monotonic()))
 
     def _throw_away(self) -> None:
-        size = sum(game.size for game in list(self._games.values()))
-        for ticket in [ticket for ticket, game in self._games.items() if not game.alive]:
+        """Of the games that nobody plays any more, those not asked for longest, until the others fit."""
+        size = sum(game.size for game in self._games.values())
+        for game in sorted(self._games.values(), key=lambda game: game.unasked, reverse=True):
             if size <= KEPT_BYTES:
                 return
-            size -= self._games.pop(ticket).size
+            if not game.alive:
+                size -= self._games.pop(game.ticket).size
 
 
 def agent_of(ticket: Ticket) -> Agent:
