@@ -72,6 +72,14 @@ def test_a_better_agent_takes_the_place_and_the_summary_of_the_old_one(empty_zoo
     assert zoo.load("balancer").recipe.head_layers == ()
 
 
+def test_the_zoos_own_agent_is_not_kept_again(empty_zoo, good):
+    entry = keep(with_snapshots(good, 5), "balancer", **WORDS)
+    before = files_of(empty_zoo)
+    with pytest.raises(CheckpointError, match="is the zoo's own balancer already"):
+        keep(entry.directory, "balancer", **WORDS, force=True)
+    assert files_of(empty_zoo) == before
+
+
 def test_force_takes_the_worse_agent(empty_zoo, good, bad):
     keep(good, "balancer", **WORDS)
     entry = keep(bad, "balancer", **WORDS, force=True)

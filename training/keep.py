@@ -94,6 +94,8 @@ def keep(
     Raises CheckpointError where the run is broken or, unless `force`, the agent now kept scores at least as well.
     """
     before = entries().get(name)
+    if before and run.resolve().is_relative_to(before.directory.resolve()):
+        raise CheckpointError(f"{run} is the zoo's own {name} already: keep the directory that training wrote.")
     if before and not force:
         new = evaluate(load_agent(run), episodes, greedy=greedy, first_seed=CHOOSING_SEED).mean
         old = evaluate(load(name), episodes, greedy=before.score.greedy, first_seed=CHOOSING_SEED).mean
