@@ -200,6 +200,8 @@ class AtariGame(gym.Env):
             return False
         picture, _, over, cut, info = self._screen.recv()
         self._drawing, ended = False, bool(over[0] or cut[0])
+        if self.render_mode != "rgb_array_list":
+            self._pictures.clear()
         self._pictures.append((info["final_obs"] if ended else picture)[0, 0])
         return ended
 

@@ -151,6 +151,15 @@ def test_a_game_is_cut_short_after_its_frames(monkeypatch):
     assert pictures == 21
 
 
+def test_a_game_that_is_shown_keeps_no_picture_but_the_last():
+    single = game(BREAKOUT, render_mode="rgb_array")
+    single.reset(seed=2)
+    for _ in range(5):
+        single.step(1)
+        assert single.render().shape == (210, 160, 3)
+        assert len(single._pictures) == 1
+
+
 def test_half_an_hour_is_the_longest_game():
     assert atari.MAX_FRAMES == 30 * 60 * atari.FRAMES_PER_SECOND
 
