@@ -1,6 +1,8 @@
 """What programs ask of the app by name."""
 
 import re
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import gradio as gr
 import pytest
@@ -95,6 +97,19 @@ def test_where_many_agents_are_being_scored_one_more_is_refused_at_once(monkeypa
     monkeypatch.setattr(api, "EVALUATIONS", Line(at_once=1, waiting=0))
     with api.EVALUATIONS.turn(), pytest.raises(gr.Error, match="Many agents are being scored"):
         api.evaluate("cartpole", 2)
+
+
+def test_the_wait_for_a_turn_does_not_count(monkeypatch):
+    now = [0.0]
+
+    @contextmanager
+    def turn():
+        now[0] = 1000.0
+        yield
+
+    monkeypatch.setattr(api, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(api, "EVALUATIONS", SimpleNamespace(turn=turn))
+    assert api.evaluate("cartpole", 1)["returns"] == [500.0]
 
 
 def test_an_evaluation_that_takes_too_long_is_ended(monkeypatch):
