@@ -229,6 +229,12 @@ def test_guests_make_room_for_guests(monkeypatch):
     assert guests.watchable("breakout")
 
 
+def test_a_visitor_is_told_of_no_directory():
+    error = FileNotFoundError(2, "No such file or directory", "/tmp/a3c/run/model.safetensors")
+    assert strangers.words_of(error) == "[Errno 2] No such file or directory: 'model.safetensors'"
+    assert strangers.words_of(OSError("cannot read /root/x/y.json (broken)")) == "Cannot read y.json (broken)"
+
+
 def test_strangers_make_room_for_strangers_and_nobody_else(server, repository, monkeypatch):
     monkeypatch.setattr(strangers, "_asked_for", {})
     for name in ("mine", "first", "second", "third"):
@@ -414,6 +420,8 @@ def test_a_link_leads_to_a_strangers_game(browser, app, loopback, repository):
     loopback.put("stranger/linked", repository)
     with visit(browser, app, "?agent=stranger/linked&seed=5&at=9") as page:
         expect(page.locator("#watch-player .name")).to_have_text("stranger/linked, likeliest actions, seed 5")
+    with visit(browser, app, "?agent=https://huggingface.co/stranger/linked/tree/main&seed=6") as page:
+        expect(page.locator("#watch-player .name")).to_have_text("stranger/linked, likeliest actions, seed 6")
     with visit(browser, app, "?agent=stranger/nobody") as page:
         expect(page.get_by_text("Cannot find stranger/nobody")).to_be_visible()
         expect(page.locator("#watch-player .name")).to_contain_text("breakout")

@@ -55,7 +55,7 @@ def sweep(most_bytes: int) -> None:
 
 def words_of(error: Exception) -> str:
     """What went wrong, for a visitor: no directory of this machine, nothing that does not print, not without end."""
-    text = re.sub(r"(?<!\S)/\S*/", "", str(error))
+    text = re.sub(r"(?<![^\s'\"(])/[^\s'\"]*/", "", str(error))
     text = printable(text, MOST_LETTERS)
     return text[:1].upper() + text[1:]
 

@@ -144,9 +144,11 @@ def arrive(request: gr.Request) -> Iterator[tuple[Any, ...]]:
     asked = {} if "play" in request.query_params else dict(request.query_params)  # that is the Play tab's
     name = asked.get("agent", "")
     try:
-        if hub.repository(name) and watchable(name) is None:
-            yield gr.skip(), *only(f"<p>Fetching {escape(name)} from the Hub.</p>")
-            invite(asked | {"agent": named(name)})
+        if repo := hub.repository(name):
+            asked["agent"] = repo
+            if watchable(repo) is None:
+                yield gr.skip(), *only(f"<p>Fetching {escape(repo)} from the Hub.</p>")
+                invite(asked)
         shown = shown_by({"agent": next(iter(zoo.entries()))} | asked)
     except gr.Error as error:
         gr.Warning(error.message)  # which only an event of the queue can show
