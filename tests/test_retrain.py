@@ -101,6 +101,14 @@ def test_an_unknown_lesson_is_answered_with_a_sentence_and_an_unknown_game_is_ca
     assert retrain.forget(game, None, [])[0] == []
 
 
+def test_what_is_on_display_stays_whatever_game_is_chosen(fresh_runs):
+    run = fresh_runs.enter(recipe_of("pendulum", tuple(setting.of(RECIPES["pendulum"]) for setting in SETTINGS)), None)
+    earlier = with_run((), run.id, run.recipe, [moment(100)])
+    kept, *_ = retrain.forget("cartpole", run.id, earlier)
+    assert kept == earlier
+    assert fresh_runs.get(run.id) is run
+
+
 # Settings and lessons
 
 

@@ -190,7 +190,7 @@ def forget(game: object, run_id: str | None, earlier: Sequence[Earlier]) -> tupl
     run = RUNS.get(run_id)
     chosen, recipe = taught(SHIPPED, game)
     on_display = run is not None and name_of(run.recipe) == chosen
-    kept = [each for each in earlier if on_display and each.run_id == run.id]
+    kept = [each for each in earlier if run is not None and each.run_id == run.id]
     throw_away(earlier, kept)
     curve = learning_curve(run.recipe, read_log(run.checkpoint)) if on_display else learning_curve(recipe)
     return kept, curve, gr.update(visible=False), gr.update(visible=False)
