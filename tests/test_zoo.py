@@ -24,7 +24,7 @@ from training.keep import keep
 from training.log import LOG
 from zoo.__main__ import main
 from zoo.card import COLUMNS, description, duration, markdown_table, points, text_table
-from zoo.entry import ENTRIES, WEIGHTS, hashes, read_entry, write_entry
+from zoo.entry import CONFIG, ENTRIES, WEIGHTS, hashes, read_entry, write_entry
 
 ROOT = Path(__file__).parents[1]
 ENTRY = pytest.mark.parametrize("entry", zoo.entries().values(), ids=zoo.entries())
@@ -223,8 +223,11 @@ def test_a_snapshot_that_the_record_does_not_name_is_not_opened(balancer):
 
 
 def test_who_plays_its_likeliest_actions_is_told_by_the_record(balancer, tmp_path):
-    write_entry(replace(balancer, name="drawn", score=replace(balancer.score, greedy=False)))
-    assert [zoo.is_greedy(name) for name in ("balancer", "drawn", tmp_path / "run")] == [True, False, True]
+    drawn = write_entry(replace(balancer, name="drawn", score=replace(balancer.score, greedy=False)))
+    run = tmp_path / "run"
+    assert [zoo.is_greedy(name) for name in ("balancer", "drawn", run)] == [True, False, True]
+    shutil.copyfile(drawn, run / CONFIG)  # where a download has it
+    assert not zoo.is_greedy(run)
     with pytest.raises(zoo.UnknownAgent, match="no agent and no directory 'nobody'"):
         zoo.is_greedy("nobody")
 

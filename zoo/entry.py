@@ -19,6 +19,8 @@ from a3c_core.recipe import Recipe
 ENTRIES = Path(__file__).parent / "entries"
 NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 WEIGHTS = Path(__file__).parent / "weights"
+CONFIG = "config.json"
+"""The record beside a downloaded agent; the Hub counts its downloads as those of the agent."""
 File = Annotated[str, Field(pattern=rf"^({SNAPSHOTS}/[1-9][0-9]?/)?({re.escape(MODEL)}|{re.escape(RECIPE)})$")]
 """A file of a checkpoint or of a snapshot, by its path; a record names no others, which might lie anywhere."""
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -232,6 +234,8 @@ def is_greedy(name: str | Path, actions: Actions = "recorded") -> bool:
     if actions != "recorded":
         return actions == "greedy"
     entry = find(name)
+    if entry is None and (record := Path(name) / CONFIG).is_file():  # a downloaded agent's
+        entry = read_entry(record)
     return entry is None or entry.score.greedy
 
 

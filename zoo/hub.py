@@ -27,10 +27,8 @@ from huggingface_hub import (
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError, RevisionResolutionError
 
 from a3c_core.checkpoint import MAX_JSON_BYTES, CheckpointError, printable
-from zoo.entry import checkpoint_files, hash_of, read_entry
+from zoo.entry import CONFIG, checkpoint_files, hash_of, read_entry
 
-CONFIG = "config.json"
-"""The agent's record; the Hub counts its downloads as those of the agent."""
 TAG = "a3c-arcade"
 """What all repositories of our format are tagged with."""
 
