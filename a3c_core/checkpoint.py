@@ -2,7 +2,7 @@
 
     model.safetensors    the weights, one tensor per parameter
     recipe.json          the Recipe that made them, with the schema's version and the steps trained
-    resume.safetensors   only while training: weights, optimizer state and counters of one moment
+    resume.safetensors   what a run goes on from: weights, optimizer state and counters of one moment
     snapshots/5/         the same agent after 5 % of its training: a checkpoint whose weights are bfloat16
 
 Every file is replaced as a whole, so a crash leaves the old one or the new one. Loading is strict.

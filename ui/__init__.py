@@ -1,4 +1,4 @@
-"""The app: one file per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
+"""The app: one package per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
 
 from contextlib import suppress
 from typing import Any
