@@ -52,10 +52,15 @@ def visit(browser: Browser, app: App, query: str = "") -> Iterator[Page]:
     assert not wrong, wrong
 
 
-def reload(page: Page) -> None:
-    """Loads the page again, once what it asked for has come: an answer that is cut off is an error to it."""
+def settle(page: Page) -> None:
+    """Waits until what the page asked for has come: an answer that is cut off, when it is left, is an error to it."""
     page.wait_for_function("performance.getEntriesByType('resource').some(each => each.name.includes('/queue/data'))")
     assert wait_until(lambda: page.wait_for_timeout(100) or not ANSWERS[page], PATIENCE / 1000)
+
+
+def reload(page: Page) -> None:
+    """Loads the page again, once it has settled."""
+    settle(page)
     page.reload()
 
 

@@ -128,7 +128,7 @@ def test_a_choice_shows_its_game_and_what_to_expect_of_it():
 
 
 def test_what_another_agent_does_not_have_gives_way():
-    shown = watch.show_game("cartpole", 25, 7, "", True)
+    shown = watch.show_game("cartpole", 12, 7, "", True)  # as of Pong
     assert shown.player.items() >= {"snapshot": 100, "protocol": "classic"}.items()
     assert not shown.sticky["visible"]
 
