@@ -33,6 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a polite kill tidies up, as Ctrl-C does
     page = ui.build()
     page.launch(**ui.LAUNCH, prevent_thread_lock=True)
+    ui.give_up_silent_connections(page.server)
     threading.Thread(target=ui.warm_up, daemon=True).start()  # not before: gradio gives up where its page takes 3 s
     page.block_thread()
 

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import re
+import socket
 import threading
 import time
 import zipfile
@@ -15,6 +16,7 @@ import httpx
 import imageio.v3 as iio
 import numpy as np
 import pytest
+import uvicorn
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
@@ -161,6 +163,22 @@ def test_an_idle_queue_leaves_the_games_alone(monkeypatch):
         other.submit(asyncio.run, queue.start_processing()).result(30)
     assert slept == [ui.QUEUE_SECONDS] * 3
     assert ui.QUEUE_SECONDS >= 0.01
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux alone gives up silent connections")
+def test_who_loses_the_network_without_a_word_is_given_up_in_time():
+    server = uvicorn.Server(uvicorn.Config(lambda: None, port=0, log_level="error", lifespan="off"))
+    threading.Thread(target=server.run, daemon=True).start()
+    assert wait_until(lambda: server.started, 30)
+    ui.give_up_silent_connections(server)
+    address = server.servers[0].sockets[0].getsockname()
+    with socket.create_connection(address):
+        assert wait_until(lambda: server.server_state.connections, 30)
+        (connection,) = server.server_state.connections
+        accepted = connection.transport.get_extra_info("socket")
+        patience = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    server.should_exit = True
+    assert patience == 1000 * ui.SILENT_SECONDS
 
 
 def test_the_shelf_throws_away_what_was_not_asked_for_longest(tmp_path):

@@ -1,9 +1,11 @@
 """The app: one package per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
 
+import socket
 from contextlib import suppress
 from typing import Any
 
 import gradio as gr
+import uvicorn
 from starlette.middleware import Middleware
 
 import zoo
@@ -42,6 +44,9 @@ LAUNCH: dict[str, Any] = {
 QUEUE_SECONDS = 0.02
 """How often the queue of clicks is looked at. Gradio does it a thousand times a second, and each time stops the games:
 only one thread of Python runs at once. With this a video of a game that is played for it takes a fifth less time."""
+SILENT_SECONDS = 10
+"""How long a visitor's machine may acknowledge nothing of what it is sent. One that loses its network says no goodbye,
+and the system would go on sending for a quarter of an hour; a tunnel on a train should lose nobody a training."""
 CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600
 
 TABS = ("watch", "play", "retrain", "zoo", "how")
@@ -87,6 +92,15 @@ def _open_tab(request: gr.Request) -> Any:  # noqa: ANN401
 
 def _leave(request: gr.Request) -> None:
     RUNS.leave_page(request.session_hash, keep=publishing.OFFERED)  # a visitor may be away to sign in
+
+
+def give_up_silent_connections(server: uvicorn.Server) -> None:
+    """Closes connections that have been silent for SILENT_SECONDS, which ends what was under way for them."""
+    if not hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux alone has it
+        return
+    for each in server.servers:
+        for listening in each.sockets:  # what it accepts inherits the option
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000)
 
 
 def warm_up() -> None:
