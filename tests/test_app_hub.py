@@ -20,6 +20,8 @@ from huggingface_hub import constants, scan_cache_dir
 from playwright.sync_api import Browser, Page, Response, expect
 
 import zoo
+from a3c_core.agent import Agent
+from a3c_core.checkpoint import save_agent
 from tests import toy
 from tests.browsing import needs_chromium, settle, visit
 from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment, patched
@@ -220,11 +222,36 @@ def test_a_repository_that_has_changed_is_another_agent(server, repository):
     assert after == before._replace(commit=after.commit)
 
 
+def test_a_stranger_is_watched_at_each_snapshot(server, repository):
+    server.put("stranger/learnt", repository)
+    strangers.invite({"agent": "stranger/learnt", "snapshot": "0"})
+    with pytest.raises(gr.Error, match="has these snapshots: 0, 5, 25, 100"):
+        strangers.invite({"agent": "stranger/learnt", "snapshot": "26"})
+    fills = {share: stream.agent_of(ticket).model.value[-1].bias.item() for share, ticket in tickets("stranger/learnt")}
+    assert fills.keys() == {0, 5, 25, 100}
+    assert (fills[5], fills[25]) == (5, 25)  # as they were written
+
+
+def test_a_snapshot_of_another_game_is_refused(server, repository, tmp_path):
+    save_agent(tmp_path, Agent.untrained(RECIPES["pendulum"]))
+    others = {f"snapshots/5/{path.name}": path.read_bytes() for path in tmp_path.iterdir()}
+    server.put("stranger/turns", repository | others)
+    strangers.invite({"agent": "stranger/turns"})
+    with pytest.raises(gr.Error, match="The snapshot 5 of stranger/turns plays another game"):
+        strangers.invite({"agent": "stranger/turns", "snapshot": "5"})
+
+
+def tickets(repo: str) -> list[tuple[int, stream.Ticket]]:
+    """A game of a guest at each of its snapshots."""
+    shares = guests.watchable(repo).snapshots
+    return [(share, ticket_of({"agent": repo, "snapshot": str(share)})) for share in shares]
+
+
 def test_guests_make_room_for_guests(monkeypatch):
     monkeypatch.setattr(guests, "MOST_GUESTS", 2)
     monkeypatch.setattr(guests, "_guests", OrderedDict())
     for name in ("a/a", "b/b", "a/a", "c/c"):
-        guests.welcome(name, toy.beginner(), greedy=True, commit="")
+        guests.welcome(name, toy.beginner(), zoo.entries()["cartpole"], commit="")
     assert [guests.watchable(name) is not None for name in ("a/a", "b/b", "c/c")] == [True, False, True]
     assert guests.watchable("breakout")
 

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import zoo
 from a3c_core.agent import Agent
+from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
+from zoo import ZooEntry
 
 MOST_GUESTS = 16
 """Strangers' agents that stay; the one not asked for longest leaves for another."""
@@ -41,14 +43,21 @@ def watchable(name: str) -> Watchable | None:
         return _guests.get(name)
 
 
-def welcome(name: str, agent: Agent, *, greedy: bool, commit: str) -> None:
-    """Lets a stranger's agent be watched, as it is and as it was before its training."""
+def welcome(name: str, agent: Agent, record: ZooEntry, *, commit: str) -> None:
+    """Lets a stranger's agent be watched, as it is and at the snapshots that its record names."""
 
     def at(share: int) -> Agent:
-        return agent if share else Agent.untrained(agent.recipe)
+        if share == 100:
+            return agent
+        if share == 0:
+            return Agent.untrained(agent.recipe)
+        younger = zoo.load(name, share, revision=commit)
+        if younger.recipe.env != agent.recipe.env:
+            raise CheckpointError(f"the snapshot {share} of {name} plays another game: choose another one.")
+        return younger
 
     with _lock:
-        _guests[name] = Watchable(name, agent.recipe, (0, 100), greedy, at, commit)
+        _guests[name] = Watchable(name, agent.recipe, record.snapshots, record.score.greedy, at, commit)
         _guests.move_to_end(name)
         while len(_guests) > MOST_GUESTS:
             _guests.popitem(last=False)

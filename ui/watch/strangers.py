@@ -75,7 +75,7 @@ def invite(asked: Mapping[str, str]) -> None:
 
     def begin() -> None:
         directory = fetched(repo)
-        welcome(repo, load_agent(directory), greedy=zoo.is_greedy(repo), commit=directory.name)
+        welcome(repo, load_agent(directory), zoo.find(repo), commit=directory.name)
         next(BROADCASTS.get(ticket_of(asked)).parts())
 
     try:
