@@ -21,6 +21,9 @@ from ui.watch.player import player, showing
 from ui.watch.strangers import invite, named
 from zoo import hub
 
+UNBROKEN = "\N{NO-BREAK SPACE}"
+"""Between a number and its sign."""
+
 
 class Shown(NamedTuple):
     """What choosing a game puts on the page."""
@@ -84,8 +87,8 @@ def build(page: gr.Blocks) -> Challenge:
 def stages(agent: Watchable) -> list[tuple[str, int]]:
     """The moments of its training at which an agent can be watched; one is not finished where steps are left."""
     entry = zoo.entries().get(agent.name)
-    names = {0: "none", 100: f"{entry.done} %" if entry and entry.done < 100 else "all"}
-    return [(names.get(share, f"{share} %"), share) for share in agent.snapshots]
+    names = {0: "none", 100: f"{entry.done}{UNBROKEN}%" if entry and entry.done < 100 else "all"}
+    return [(names.get(share, f"{share}{UNBROKEN}%"), share) for share in agent.snapshots]
 
 
 def show_game(agent: object, snapshot: object, seed: object, actions: object, sticky: object) -> Shown:
