@@ -44,6 +44,29 @@ PIXELS = """
 }
 """
 
+STOP = """
+() => {
+  const at = document.activeElement;
+  if (at === document.body) return "seen";  // the browser's own bar
+  if (reached.has(at)) return "again";
+  reached.add(at);
+  const { top, bottom } = at.getBoundingClientRect();
+  if (bottom <= 0 || top >= innerHeight) return `out of sight: ${at.outerHTML}`;
+  const around = [at, at.closest("label"), at.closest(".picture")].filter(Boolean);
+  const marked = around.some((each) => getComputedStyle(each).outlineStyle !== "none");
+  return marked ? "seen" : `unmarked: ${at.outerHTML}`;
+}
+"""
+"""Where the keyboard is: whether a visitor sees that."""
+
+MISSED = """
+() => [...document.querySelectorAll("a[href], button, input, textarea, select, summary, [role=button]")]
+  .filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.closest("[aria-hidden=true]"))
+  .filter((each) => !each.disabled && !reached.has(each))
+  .map((each) => each.outerHTML)
+"""
+"""What can be pressed or filled in, and is not where the keyboard went."""
+
 
 @pytest.fixture
 def page(app: App, browser: Browser):
@@ -285,6 +308,21 @@ def test_everybody_can_use_each_tab(app, browser, theme):
             contrasts = [rule for rule in found.response["passes"] if rule["id"] == "color-contrast"]
             assert len(contrasts[0]["nodes"]) > 15, tab.inner_text()
             assert not found.violations_count, f"{tab.inner_text()}: {found.generate_report()}"
+
+
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(page):
+    shown(page)
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        tab.and_(page.locator("[aria-selected=true]")).wait_for()
+        page.evaluate("window.reached = new Set()")
+        stops = []
+        while len(stops) < 200 and (not stops or stops[-1] != "again"):
+            page.keyboard.press("Tab")
+            stops.append(page.evaluate(STOP))
+        assert [stop for stop in stops if stop not in ("seen", "again")] == [], tab.inner_text()
+        assert stops[-1] == "again", f"the keyboard does not come round: {tab.inner_text()}"
+        assert page.evaluate(MISSED) == [], tab.inner_text()
 
 
 def test_the_app_asked_no_other_machine(app):
