@@ -23,7 +23,7 @@ import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import save_agent
 from tests import toy
-from tests.browsing import needs_chromium, settle, visit
+from tests.browsing import leaving, needs_chromium, visit
 from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment, patched
 from tests.processes import wait_until
 from tests.serving import ROOT, App, serve, text_of
@@ -479,9 +479,9 @@ def test_a_visitor_trains_signs_in_and_publishes(page, app, homes, loopback):
 
     page.get_by_role("button", name="Publish to my account").click()
     expect(page.get_by_text("Sign in with Hugging Face first")).to_be_visible()
-    settle(page)
-    page.get_by_role("button", name="Sign in to publish").click()
-    expect(page.get_by_role("button", name="Sign out (tester)")).to_be_visible()  # the page has been left and is back
+    with leaving(page):
+        page.get_by_role("button", name="Sign in to publish").click()
+        expect(page.get_by_role("button", name="Sign out (tester)")).to_be_visible()  # it has been left and is back
     status = page.locator("#train-status")
     expect(status).to_contain_text("Trained in")
     expect(page.get_by_label("Steps", exact=True)).to_have_value("2000")
@@ -508,11 +508,10 @@ def test_a_visitor_trains_signs_in_and_publishes(page, app, homes, loopback):
     assert complaint(app) == ""
     written = [path for path in homes["connected"]["directory"].rglob("*") if path.is_file()]
     assert [path for path in written if not hidden(TOKEN, path.read_bytes().decode(errors="replace"))] == []
-    settle(page)
-    page.get_by_role("button", name="Sign out (tester)").click()
-    expect(page.get_by_role("button", name="Sign in to publish")).to_be_visible()
-    settle(page)
-    page.goto(f"{app.url}?tab=how")  # who has not left to sign in goes where the link leads
+    with leaving(page):
+        page.get_by_role("button", name="Sign out (tester)").click()
+        expect(page.get_by_role("button", name="Sign in to publish")).to_be_visible()
+        page.goto(f"{app.url}?tab=how")  # who has not left to sign in goes where the link leads
     expect(page.get_by_role("tab", name="How it works")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#sign-in")).to_be_hidden()
 

@@ -16,7 +16,7 @@ from a3c_core.checkpoint import MODEL
 from a3c_core.envs import spaces_of
 from a3c_core.model import build_model
 from a3c_core.worker import Shared, work
-from tests.browsing import needs_chromium, reload, visit
+from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import text_of
 from training.recipes import RECIPES
@@ -155,7 +155,8 @@ def test_a_link_opens_the_page_and_its_chapters(page):
     page.get_by_role("navigation", name="Chapters").get_by_role("link", name="Workers that do not wait").click()
     expect(page.get_by_role("heading", name="Workers that do not wait")).to_be_in_viewport()
     assert page.url.endswith("?tab=how#asynchrony")
-    reload(page)
+    with leaving(page):
+        page.reload()
     expect(page.get_by_role("heading", name="Workers that do not wait")).to_be_in_viewport()
     page.locator(".lesson a[data-tab]").click()
     expect(page.get_by_role("tab", name="Retrain")).to_have_attribute("aria-selected", "true")
@@ -180,7 +181,8 @@ def test_the_timeline_plays_and_obeys_the_keyboard(page):
 def test_the_page_stands_still_and_fits_on_a_phone_that_asks_for_it(page):
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 390, "height": 844})
-    reload(page)
+    with leaving(page):
+        page.reload()
     page.locator(".lesson section").first.wait_for()
     page.locator(".timeline").scroll_into_view_if_needed()
     expect(page.get_by_role("button", name="Play the timeline")).to_be_visible()

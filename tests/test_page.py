@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 import zoo
 from a3c_core.checkpoint import load_agent
 from a3c_core.play import film, play
-from tests.browsing import needs_chromium, visit
+from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
@@ -158,7 +158,8 @@ def test_a_wait_for_pictures_is_explained(app, browser):
     with visit(browser, app) as page:
         held = []
         page.route("**/arcade/chunk?*n=2&*", lambda route: held.append(route))
-        page.goto(f"{app.url}?agent=cartpole&seed=5")
+        with leaving(page):
+            page.goto(f"{app.url}?agent=cartpole&seed=5")
         status = page.locator("#watch-player .said")
         expect(status).to_have_text("Waiting for the next pictures.")
         for route in held:
@@ -171,7 +172,8 @@ def test_a_wait_for_pictures_is_explained(app, browser):
 def test_nothing_is_played_for_a_tab_that_is_not_in_front(app, browser):
     with visit(browser, app) as page:
         asked = []
-        page.goto(f"{app.url}?tab=how")
+        with leaving(page):
+            page.goto(f"{app.url}?tab=how")
         expect(page.get_by_role("tab", name="How it works")).to_have_attribute("aria-selected", "true")
         page.wait_for_timeout(500)
         page.on("request", lambda request: asked.append(request.url) if "/arcade/chunk" in request.url else None)

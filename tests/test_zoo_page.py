@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 import zoo
 from a3c_core.checkpoint import load_agent
 from a3c_core.recipe import Recipe, meaning
-from tests.browsing import needs_chromium, reload, visit
+from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
 from ui.agents import asynchrony
@@ -147,7 +147,8 @@ def test_a_game_plays_while_it_is_pointed_at_and_not_before(page: Page):
 @needs_chromium
 def test_who_wants_no_motion_sees_a_game_only_when_asking_for_it(page: Page):
     page.emulate_media(reduced_motion="reduce")
-    reload(page)
+    with leaving(page):
+        page.reload()
     box = page.locator(".replay")
     box.hover()
     page.wait_for_timeout(500)
@@ -173,7 +174,8 @@ def test_an_agent_has_a_page_with_an_address(app: App, page: Page):
     page.go_back()
     expect(page.locator(".cards .card")).to_have_count(len(zoo.entries()))
 
-    page.goto(f"{app.url}?zoo=cartpole")
+    with leaving(page):
+        page.goto(f"{app.url}?zoo=cartpole")
     expect(page.locator("#zoo header h2")).to_have_text("cartpole")
     page.get_by_text("Its recipe").click()
     expect(page.locator(".recipe tr")).to_have_count(len(Recipe.__dataclass_fields__))
@@ -186,7 +188,8 @@ def test_an_agent_has_a_page_with_an_address(app: App, page: Page):
 
 @needs_chromium
 def test_an_address_of_no_agent_is_explained(app: App, page: Page):
-    page.goto(f"{app.url}?zoo=<b>pnog")
+    with leaving(page):
+        page.goto(f"{app.url}?zoo=<b>pnog")
     expect(page.get_by_text("No agent and no directory")).to_be_visible()
     expect(page.locator(".cards .card").first).to_be_visible()
 
