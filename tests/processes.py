@@ -14,17 +14,14 @@ def alive(pid: int) -> bool:
         return False
 
 
+def children(pid: int) -> set[int]:
+    """The running processes that `pid` has started itself."""
+    return {child for child, parent in _parents().items() if parent == pid}
+
+
 def descendants(pid: int) -> set[int]:
     """All running processes below `pid`: its children, theirs (a fork server's are the workers), and so on."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                state, parent = _stat(int(entry.name))
-            except OSError:
-                continue
-            if state not in "ZX":
-                parents[int(entry.name)] = int(parent)
+    parents = _parents()
     found, new = set(), {pid}
     while new:
         new = {child for child, parent in parents.items() if parent in new}
@@ -52,6 +49,20 @@ def wait_until(condition: Callable[[], object], seconds: float) -> bool:
     while not (holds := bool(condition())) and time.monotonic() < until:
         time.sleep(0.02)
     return holds
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every running process."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent = _stat(int(entry.name))
+            except OSError:
+                continue
+            if state not in "ZX":
+                parents[int(entry.name)] = int(parent)
+    return parents
 
 
 def _stat(pid: int) -> tuple[str, str]:

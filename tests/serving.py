@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from tests.processes import command, descendants, wait_until
+from tests.processes import children, descendants, wait_until
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,14 +52,12 @@ class App(NamedTuple):
     """From then to its first answer."""
     asked: Path
     """A line per host that it tried to reach."""
-    at_rest: set[int]
-    """Its processes while nobody trains."""
     output: Path
     """What it has written to its terminal."""
 
     def workers(self) -> set[int]:
-        """The processes that train."""
-        return descendants(self.pid) - self.at_rest
+        """The processes that train: its fork server's. It starts that one itself, as it does helpers and encoders."""
+        return descendants(self.pid) - children(self.pid)
 
 
 @contextmanager
@@ -89,23 +87,10 @@ def serve(directory: Path, *, root: Path = ROOT, **environment: str) -> Iterator
         assert wait_until(lambda: process.poll() is not None or _answers(url), 120), "the app does not answer"
         assert process.poll() is None, output.read_text()
         seconds = time.monotonic() - started
-        staying = _staying(process.pid)
-        yield App(url, process.pid, started, seconds, asked, staying, output)
+        yield App(url, process.pid, started, seconds, asked, output)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
-
-
-def _staying(pid: int) -> set[int]:
-    """The fork server and its helper, which start first; for the first game's video an encoder comes and goes."""
-    seen: list[set[int]] = []
-
-    def both() -> bool:
-        seen.append(descendants(pid))
-        return len(seen[-1]) == 2
-
-    assert wait_until(both, 60), f"fork server and its helper should stay: {[command(p) for p in seen[-1]]}"
-    return seen[-1]
 
 
 def text_of(html: str) -> str:

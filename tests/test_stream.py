@@ -120,6 +120,15 @@ def test_a_game_is_played_no_further_than_some_way_ahead_of_who_watches(broadcas
     assert not wait_until(lambda: len(broadcast.chunks) > 7, 0.5)
 
 
+def test_a_game_that_begins_is_played_a_little_and_further_the_longer_it_is_watched(broadcasts):
+    broadcast = broadcasts.get(TICKET)
+    assert played(broadcast, 3)
+    assert not wait_until(lambda: len(broadcast.chunks) > 3, 0.5)
+    broadcast.part(2)
+    assert played(broadcast, 9)
+    assert not wait_until(lambda: len(broadcast.chunks) > 9, 0.5)
+
+
 def test_a_game_that_nobody_watches_ends_and_begins_anew_where_somebody_comes_back(broadcasts, monkeypatch, game):
     monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
     monkeypatch.setattr(ui.broadcast.stream, "IDLE_SECONDS", 0.1)
@@ -166,7 +175,8 @@ def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
 
 def test_a_finished_game_that_is_watched_outlives_one_that_is_not(broadcasts, monkeypatch):
     watched, left = (broadcasts.get(TICKET._replace(seed=seed)) for seed in (4, 5))
-    assert wait_until(lambda: watched.over and left.over, 60)
+    for each in (watched, left):
+        assert wait_until(lambda each=each: each.part(1000) or each.over, 60)
     assert wait_until(lambda: not (watched.alive or left.alive), 5)
     watched.part(0)  # no more than this: its page asks the address that it began with no more
     monkeypatch.setattr(ui.broadcast.stream, "KEPT_BYTES", watched.size)

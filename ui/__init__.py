@@ -1,6 +1,7 @@
 """The app: one package per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
 
 import socket
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -47,6 +48,8 @@ only one thread of Python runs at once. With this a video of a game that is play
 SILENT_SECONDS = 10
 """How long a visitor's machine may acknowledge nothing of what it is sent. One that loses its network says no goodbye,
 and the system would go on sending for a quarter of an hour; a tunnel on a train should lose nobody a training."""
+WARM_UP_PAUSE_SECONDS = 3
+"""Before each part of the warming up, which is for later visitors and holds up a page that is loading."""
 CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600
 
 TABS = ("watch", "play", "retrain", "zoo", "how")
@@ -104,12 +107,15 @@ def give_up_silent_connections(server: uvicorn.Server) -> None:
 
 
 def warm_up() -> None:
-    """Does ahead of the first visitor what the first visitor would wait for. Nobody waits for this."""
-    warm_up_workers()
-    with suppress(OSError, ValueError):  # whoever asks for the agent will be told
-        watch_tab.warm_up()
-    how.lesson()
+    """Does ahead what visitors would wait for, one thing at a time: whoever comes meanwhile waits for one at most."""
+    for prepare in (watch_tab.warm_up, warm_up_workers, how.lesson, _download_agents):
+        time.sleep(WARM_UP_PAUSE_SECONDS)
+        prepare()
+
+
+def _download_agents() -> None:
+    """Those that are on the Hub alone."""
     for entry in zoo.entries().values():
-        if not entry.directory.exists():  # it is on the Hub alone
-            with suppress(OSError, ValueError):
+        if not entry.directory.exists():
+            with suppress(OSError, ValueError):  # whoever asks for it will be told
                 entry.open()

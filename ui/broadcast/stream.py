@@ -35,7 +35,10 @@ from ui.broadcast.stage import Stage
 
 SECONDS_PER_CHUNK, SECONDS_OF_FIRST = 1.0, 0.5
 AHEAD_SECONDS = 30.0
-"""How far a game is played ahead of whoever watches it; nobody watches, nothing is played."""
+"""How far a game is played ahead of whoever watches it, once they have watched half as long; nobody watches, nothing
+is played."""
+FIRST_AHEAD_SECONDS = 2.0
+"""How far of one that begins: while its page is still loading, the cores have other things to do."""
 IDLE_SECONDS = 60.0
 """A game that nobody has asked for so long is ended; who comes back has it played again."""
 END_SECONDS = 5.0
@@ -286,11 +289,16 @@ class Broadcast:
         finally:
             self._tell()
 
+    @property
+    def _ahead(self) -> int:
+        """How many chunks past the one that is wanted are played."""
+        seconds = min(AHEAD_SECONDS, FIRST_AHEAD_SECONDS + 2 * self._wanted * SECONDS_PER_CHUNK)
+        return round(seconds / SECONDS_PER_CHUNK)
+
     def _watched(self) -> bool:
         """Waits until somebody wants more, and returns whether somebody did in time."""
-        ahead = round(AHEAD_SECONDS / SECONDS_PER_CHUNK)
         with self._changed:
-            while len(self.chunks) > self._wanted + ahead and not self._ended:
+            while len(self.chunks) > self._wanted + self._ahead and not self._ended:
                 if not self._prepared:  # there is time for it
                     get_ready(self.agent.recipe, self.ticket.protocol)
                     self._prepared = True
