@@ -1,4 +1,4 @@
-"""What tests share: one thread for torch, as the workers of a run have, a zoo and a Hub of their own, a small agent."""
+"""What tests share: one thread for torch, as workers have, a zoo, a Hub and trainings of their own, a small agent."""
 
 import hashlib
 import signal
@@ -18,6 +18,9 @@ from tests.browsing import chromium
 from tests.loopback_hub import LoopbackHub, patched
 from tests.serving import App, serve
 from training.keep import keep
+from ui.retrain import runs
+from ui.retrain import tab as retrain
+from ui.retrain.runs import Runs
 from zoo.entry import Published, write_entry
 
 torch.set_num_threads(1)
@@ -44,6 +47,15 @@ def browser() -> Iterator[Browser]:
     """A browser, whose pages are each test's own."""
     with chromium() as opened:
         yield opened
+
+
+@pytest.fixture
+def fresh_runs(monkeypatch, tmp_path):
+    """A registry of trainings of the test's own."""
+    fresh = Runs()
+    monkeypatch.setattr(retrain, "RUNS", fresh)
+    monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
+    return fresh
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ import zoo
 from a3c_core.checkpoint import load_agent
 from tests.processes import alive, wait_until
 from tests.serving import App, text_of
+from tests.trainings import settings
 from training.recipes import RECIPES
 from training.run import WorkerDied
 from ui.broadcast.routes import LAST_SEED
@@ -32,7 +33,7 @@ from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks
 from ui.retrain import runs
 from ui.retrain import tab as retrain
-from ui.retrain.runs import AT_ONCE, IN_LINE, LineFull, Runs
+from ui.retrain.runs import AT_ONCE, IN_LINE, LineFull
 from ui.settings import NUMBERS, SETTINGS, TRAINABLE, choices, recipe_of
 from ui.watch import tab as watch
 
@@ -41,21 +42,6 @@ STOP_SECONDS = 3.0
 START_SECONDS = 30.0
 LONG = 5_000_000
 """More steps than any test waits for."""
-
-
-def settings(**changes: object) -> list[object]:
-    """A value per setting: the recipe's, with one small worker, and `changes`."""
-    small = {"workers": 1, "envs_per_worker": 4}
-    return [(small | changes).get(setting.field, setting.of(RECIPES["cartpole"])) for setting in SETTINGS]
-
-
-@pytest.fixture
-def fresh_runs(monkeypatch, tmp_path):
-    """A registry of trainings of the test's own."""
-    fresh = Runs()
-    monkeypatch.setattr(retrain, "RUNS", fresh)
-    monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
-    return fresh
 
 
 # Handlers, without a server

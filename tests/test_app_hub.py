@@ -227,7 +227,10 @@ def test_a_stranger_is_watched_at_each_snapshot(server, repository):
     strangers.invite({"agent": "stranger/learnt", "snapshot": "0"})
     with pytest.raises(gr.Error, match="has these snapshots: 0, 5, 25, 100"):
         strangers.invite({"agent": "stranger/learnt", "snapshot": "26"})
-    fills = {share: stream.agent_of(ticket).model.value[-1].bias.item() for share, ticket in tickets("stranger/learnt")}
+    fills = {}
+    for share in guests.watchable("stranger/learnt").snapshots:
+        ticket = ticket_of({"agent": "stranger/learnt", "snapshot": str(share)})
+        fills[share] = stream.agent_of(ticket).model.value[-1].bias.item()
     assert fills.keys() == {0, 5, 25, 100}
     assert (fills[5], fills[25]) == (5, 25)  # as they were written
 
@@ -239,12 +242,6 @@ def test_a_snapshot_of_another_game_is_refused(server, repository, tmp_path):
     strangers.invite({"agent": "stranger/turns"})
     with pytest.raises(gr.Error, match="The snapshot 5 of stranger/turns plays another game"):
         strangers.invite({"agent": "stranger/turns", "snapshot": "5"})
-
-
-def tickets(repo: str) -> list[tuple[int, stream.Ticket]]:
-    """A game of a guest at each of its snapshots."""
-    shares = guests.watchable(repo).snapshots
-    return [(share, ticket_of({"agent": repo, "snapshot": str(share)})) for share in shares]
 
 
 def test_guests_make_room_for_guests(monkeypatch):

@@ -21,14 +21,14 @@ from tests.anything import ANYTHING
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
+from tests.trainings import settings
 from training.log import Progress
 from training.recipes import RECIPES
-from ui.retrain import runs
 from ui.retrain import tab as retrain
 from ui.retrain.earlier import MOST_LINES, POINTS, lines, thinned, with_run
 from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, taught
-from ui.retrain.runs import MOST_KEPT, PER_ADDRESS, LineFull, Runs
+from ui.retrain.runs import MOST_KEPT, PER_ADDRESS, LineFull
 from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
 from ui.visitors import address_of
 
@@ -36,25 +36,10 @@ LONG = 5_000_000
 CARTPOLE = RECIPES["cartpole"]
 
 
-def settings(**changes: object) -> list[object]:
-    """A value per setting: the recipe's, with one small worker, and `changes`."""
-    small = {"workers": 1, "envs_per_worker": 4}
-    return [(small | changes).get(setting.field, setting.of(CARTPOLE)) for setting in SETTINGS]
-
-
 def moment(steps: int, **numbers: float) -> Progress:
     """A moment of a training."""
     told = {vital.field: 0.5 for vital in VITALS} | {"mean_return": 20.0, "updates": 3} | numbers
     return Progress(steps=steps, seconds=1.0, seconds_left=1.0, episodes=9, learning_rate=1e-3, **told)
-
-
-@pytest.fixture
-def fresh_runs(monkeypatch, tmp_path):
-    """A registry of trainings of the test's own."""
-    fresh = Runs()
-    monkeypatch.setattr(retrain, "RUNS", fresh)
-    monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
-    return fresh
 
 
 # What strangers may send
