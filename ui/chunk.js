@@ -19,15 +19,16 @@ function opened(buffer) {
   return { header: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length))), data: buffer.slice(4 + length) };
 }
 
-// The pictures of a chunk, of `size` pixels each, as numbers of colours.
+// The pictures of a chunk, of `size` pixels each, as numbers of colours. Four pixels at a time are added to those of the
+// picture before: all games' pictures have a multiple of four.
 async function unpacked(data, size) {
   const stream = new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const colours = new Uint32Array(256);
   for (let i = 0; i < 256; i++) colours[i] = 0xff000000 | (bytes[3 * i + 2] << 16) | (bytes[3 * i + 1] << 8) | bytes[3 * i];
-  const frames = bytes.subarray(768);
-  for (let i = size; i < frames.length; i++) frames[i] ^= frames[i - size];
-  return { colours, frames, size };
+  const fours = new Uint32Array(bytes.buffer, 768);
+  for (let i = size / 4; i < fours.length; i++) fours[i] ^= fours[i - size / 4];
+  return { colours, frames: bytes.subarray(768), size };
 }
 
 function paint(canvas, { colours, frames, size }, index) {
