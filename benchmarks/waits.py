@@ -142,9 +142,10 @@ def main(rounds: int = 5, seconds: float = 60.0, agents: tuple[str, ...] = ()) -
     """
     waits: list[Wait] = []
     first_seed = round(time.time()) % 10**6
+    with chromium() as browser:  # before the server that stays: it would share the cores
+        waits += [Wait(agent, "cold", cold_picture(browser, agent)) for agent in agents or zoo.entries()]
     with tempfile.TemporaryDirectory() as directory, serve(Path(directory)) as app, chromium() as browser:
         for agent in agents or zoo.entries():
-            waits.append(Wait(agent, "cold", cold_picture(browser, agent)))
             with visit(browser, app, f"?agent={agent}&seed={first_seed}") as page:
                 page.locator(".player canvas[data-step]").first.wait_for()
                 page.evaluate(WATCHER)
