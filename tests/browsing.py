@@ -20,6 +20,7 @@ CUT_OFF = ("AbortError", "Unexpected error Connection errored out.")
 """How what gradio's client writes to the console begins when a page is left before all of its answers have come."""
 
 LEAVING: WeakSet[Page] = WeakSet()
+"""Those that are being left."""
 
 
 @contextmanager
