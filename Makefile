@@ -1,15 +1,18 @@
-# make app serves the arcade, make test runs the tests; both set up what they need, once.
+# make app serves the arcade, make test runs the tests, make quick those that need no page; all set up what they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: app test slow lint format clean
+.PHONY: app test quick slow lint format clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not slow and not arcade"
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow

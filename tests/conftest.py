@@ -1,123 +1,17 @@
-"""What tests share: one thread for torch, as workers have, a zoo, a Hub and trainings of their own, a small agent."""
-
-import hashlib
-import signal
-import threading
-from collections.abc import Iterator
-from dataclasses import replace
+"""How the tests are run: what they share is in `tests/fixtures.py`."""
 
 import pytest
-import torch
-from huggingface_hub.utils import disable_progress_bars
-from playwright.sync_api import Browser
-
-import zoo.entry
-from a3c_core.checkpoint import SNAPSHOTS, save_agent
-from tests import toy
-from tests.browsing import chromium
-from tests.loopback_hub import LoopbackHub, patched
-from tests.serving import App, serve
-from training.keep import keep
-from ui.retrain import runs
-from ui.retrain import tab as retrain
-from ui.retrain.runs import Runs
-from zoo.entry import Published, write_entry
-
-torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
-def usual_signals():
-    """The command line takes SIGINT and SIGTERM for itself; a test gives them back."""
-    before = {taken: signal.getsignal(taken) for taken in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for taken, handler in before.items():
-        signal.signal(taken, handler)
+def pytest_configure(config: pytest.Config) -> None:
+    """Loads the fixtures, except where tests are only handed out to other processes: they take seconds to import."""
+    hands_out = config.getoption("numprocesses", 0) and not hasattr(config, "workerinput")
+    if not hands_out:
+        config.pluginmanager.import_plugin("tests.fixtures")
 
 
-@pytest.fixture(scope="session")
-def app(tmp_path_factory) -> Iterator[App]:
-    """The app, which takes seconds to start and so is shared: a test leaves nothing under way in it."""
-    with serve(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A browser, whose pages are each test's own."""
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
-def fresh_runs(monkeypatch, tmp_path):
-    """A registry of trainings of the test's own."""
-    fresh = Runs()
-    monkeypatch.setattr(retrain, "RUNS", fresh)
-    monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
-    return fresh
-
-
-@pytest.fixture
-def empty_zoo(tmp_path, monkeypatch):
-    """A directory that is the zoo for the time of a test, with no agent in it."""
-    for place in ("entries", "weights"):
-        (tmp_path / "zoo" / place).mkdir(parents=True)
-    monkeypatch.setattr(zoo.entry, "ENTRIES", tmp_path / "zoo" / "entries")
-    monkeypatch.setattr(zoo.entry, "WEIGHTS", tmp_path / "zoo" / "weights")
-    return tmp_path / "zoo"
-
-
-@pytest.fixture(scope="session")
-def small_run(tmp_path_factory):
-    """What training left behind of an agent that can hardly play, with two snapshots; nobody writes into it."""
-    run = toy.run_of(tmp_path_factory.mktemp("run"), toy.beginner())
-    for percent in (5, 25):
-        younger = toy.beginner(steps=10 * percent)
-        with torch.no_grad():
-            younger.model.value[-1].bias.fill_(percent)
-        save_agent(run / SNAPSHOTS / str(percent), younger, dtype=torch.bfloat16)
-    return run
-
-
-@pytest.fixture
-def beginner(empty_zoo, small_run):
-    """The record of that agent, the only one of a small zoo."""
-    return keep(small_run, "beginner", summary="Drops every pole.", command="by hand", episodes=3)
-
-
-@pytest.fixture(scope="session")
-def repository(small_run, tmp_path_factory):
-    """The files of that agent's repository on the Hub, by path."""
-    from training.publish import Publication, stage
-
-    folder = tmp_path_factory.mktemp("repository")
-    stage(Publication.of_run(small_run, "beginner", episodes=3), "tester/agent", folder)
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.fixture
-def published(server, beginner, repository):
-    """The record of that agent, of which the Hub has a copy."""
-    repo = "tester/a3c-CartPole-v1-beginner"
-    sha256 = {file: hashlib.sha256(content).hexdigest() for file, content in repository.items()}
-    entry = replace(beginner, published=Published(repo=repo, revision=server.put(repo, repository), sha256=sha256))
-    write_entry(entry)
-    return entry
-
-
-@pytest.fixture
-def server(tmp_path, monkeypatch):
-    """A Hub on this machine that this process' client talks to, with a cache of its own and pauses of no length."""
-    others = set(threading.enumerate())
-    for variable in ("A3C_ZOO_NAMESPACE", "SPACE_AUTHOR_NAME"):
-        monkeypatch.delenv(variable, raising=False)
-    with LoopbackHub() as running:
-        running.token = "hf_ThisIsTheSecretOfTheTests"
-        patched(monkeypatch, running, tmp_path / "home")
-        monkeypatch.setattr("zoo.hub.PAUSE_SECONDS", 0.01)
-        disable_progress_bars()
-        monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)  # those of training have no thread then, which would stay
-        yield running
-    for thread in set(threading.enumerate()) - others:  # calls that nobody waited for would meet the next test's Hub
-        thread.join(10.0)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what meets the served arcade, as its visitors do: two thirds of the tests' time."""
+    for item in items:
+        if {"app", "apps", "browser"}.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.arcade)

@@ -138,8 +138,8 @@ def test_a_game_without_a_seed_differs_from_the_one_before_and_follows_from_the_
     assert len({obs.tobytes() for obs in first}) > 1
 
 
-def test_a_game_is_cut_short_after_its_frames(monkeypatch):
-    monkeypatch.setattr(atari, "MAX_FRAMES", 40)
+def test_a_game_is_cut_short_after_its_frames(cut_short):
+    cut_short(10)
     single = game(BREAKOUT, render_mode="rgb_array_list")
     single.reset(seed=2)
     ends, pictures = [], len(single.render())

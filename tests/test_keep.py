@@ -156,7 +156,8 @@ def test_a_cartpole_has_no_sticky_score(empty_zoo, good):
     assert keep(good, "balancer", **WORDS).sticky_score is None
 
 
-def test_an_atari_agent_is_scored_by_both_protocols(empty_zoo, tmp_path):
+def test_an_atari_agent_is_scored_by_both_protocols(empty_zoo, tmp_path, cut_short):
+    cut_short(150)
     recipe = Recipe(env="ALE/SpaceInvaders-v5", encoder="a3c", head_layers=())
     agent, finished = Agent.untrained(recipe)._replace(steps=40), []
     run = toy.run_of(tmp_path / "run", agent)

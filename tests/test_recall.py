@@ -18,51 +18,58 @@ ROUNDING = {torch.float32: 1e-3, torch.bfloat16: 2e-2}
 """The same sums in another order differ by such a share of the largest."""
 
 
-def played(**changes):
+@pytest.fixture(scope="module")
+def games():
+    """Two games of Breakout: they take longer to make than all else here."""
+    envs = make_envs(Recipe(**RECIPE), 2)
+    yield envs
+    envs.close()
+
+
+def played(games, **changes):
     """A network, and what it has seen in five steps of two games."""
     recipe = Recipe(**{**RECIPE, **changes})
     model = build_model(recipe, spaces_of(recipe))
     model.encoder.to(encoder_dtype(recipe))
-    envs = make_envs(recipe, 2)
-    stepper = Stepper(envs, recipe, model, seed=0)
+    stepper = Stepper(games, recipe, model, seed=0)
     torch.manual_seed(0)
-    rollout = stepper.rollout(model, 5)
-    envs.close()
-    return recipe, model, rollout
+    return recipe, model, stepper.rollout(model, 5)
 
 
 @pytest.mark.parametrize("core", ["none", "lstm"])
 @pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layer_norm", [False, True])
-def test_the_gradient_is_that_of_a_forward_pass_of_its_own(encoder, core, precision, layer_norm):
-    recipe, model, rollout = played(encoder=encoder, core=core, precision=precision, layer_norm=layer_norm)
+def test_the_gradient_is_that_of_a_forward_pass_of_its_own(games, encoder, core, precision, layer_norm):
+    recipe, model, rollout = played(games, encoder=encoder, core=core, precision=precision, layer_norm=layer_norm)
     recalled = gradient_of(a3c_loss(model, rollout, recipe).total, model)
     anew = gradient_of(a3c_loss(model, rollout._replace(encoded=()), recipe).total, model)
     assert recalled.norm() > 1e-3
     assert (recalled - anew).norm() < ROUNDING[encoder_dtype(recipe)] * anew.norm()
 
 
-def test_what_was_kept_is_taken_as_it_is():
-    recipe, model, rollout = played(encoder="nature")
+def test_what_was_kept_is_taken_as_it_is(games):
+    recipe, model, rollout = played(games, encoder="nature")
     assert [part.shape for part in rollout.encoded] == [(10, 32, 20, 20), (10, 64, 9, 9), (10, 64, 7, 7), (10, 512)]
     forgotten = rollout._replace(encoded=tuple(torch.zeros_like(part) for part in rollout.encoded))
     assert a3c_loss(model, forgotten, recipe).entropy.item() == pytest.approx(math.log(4))
     assert a3c_loss(model, rollout, recipe).entropy.item() != pytest.approx(math.log(4), abs=1e-7)
 
 
-def test_what_another_encoder_put_out_is_refused():
-    recipe, model, _ = played(encoder="a3c")
-    _, _, rollout = played(encoder="nature")
+def test_what_another_encoder_put_out_is_refused(games):
+    recipe, model, _ = played(games, encoder="a3c")
+    _, _, rollout = played(games, encoder="nature")
     with pytest.raises((ValueError, RuntimeError)):
         a3c_loss(model, rollout, recipe)
     with pytest.raises(ValueError, match="of another encoder"), Recall(rollout.encoded):
         pass
 
 
-def test_a_value_that_is_asked_for_between_two_steps_is_not_kept(monkeypatch):
-    monkeypatch.setattr("a3c_core.atari.MAX_FRAMES", 4 * 3)
-    _, model, rollout = played(encoder="a3c", precision="float32")
+def test_a_value_that_is_asked_for_between_two_steps_is_not_kept(cut_short):
+    cut_short(3)
+    games = make_envs(Recipe(**RECIPE), 2)
+    _, model, rollout = played(games, encoder="a3c", precision="float32")
+    games.close()
     assert not rollout.discounts.all()
     assert {len(part) for part in rollout.encoded} == {10}
     with torch.no_grad():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from a3c_core import atari
 from a3c_core.atari import AtariGames
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.model import build_model
@@ -253,8 +252,8 @@ def test_in_breakout_each_lost_life_stops_the_return_where_the_recipe_says_so(ra
 
 
 @torch.no_grad()
-def test_a_game_of_atari_that_is_cut_short_carries_the_value_of_its_final_observation(monkeypatch):
-    monkeypatch.setattr(atari, "MAX_FRAMES", 4 * 10)
+def test_a_game_of_atari_that_is_cut_short_carries_the_value_of_its_final_observation(cut_short):
+    cut_short(10)
     envs = make_envs(BREAKOUT, 2)
     model = build_model(BREAKOUT, spaces_of(BREAKOUT))
     stepper = Stepper(envs, BREAKOUT, model, seed=0)

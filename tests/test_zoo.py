@@ -20,7 +20,7 @@ from a3c_core.play import evaluate, play
 from a3c_core.recipe import Recipe
 from tests import toy
 from tests.test_video import told_by_ffmpeg
-from training.keep import keep
+from tests.zoos import zoo_of
 from training.log import LOG
 from zoo.__main__ import main
 from zoo.card import COLUMNS, description, duration, markdown_table, points, text_table
@@ -36,25 +36,31 @@ QUICK, ATARI = (
 )
 
 
-@pytest.fixture
-def balancer(empty_zoo, tmp_path):
-    """The record of the only agent of a small zoo."""
-    return keep(
-        toy.run_of(tmp_path / "run", toy.balancer()),
-        "balancer",
-        summary="Keeps its balance.",
-        command="by hand",
-        episodes=3,
-    )
-
-
-@pytest.fixture
-def grown(empty_zoo, tmp_path):
-    """The record of the only agent of a small zoo, which has snapshots."""
-    run = toy.run_of(tmp_path / "run", toy.balancer())
+@pytest.fixture(scope="module")
+def scored_once(tmp_path_factory):
+    """An agent's run, a zoo of it, and one of its run with snapshots; nobody writes into them."""
+    place = tmp_path_factory.mktemp("balancer")
+    run = toy.run_of(place / "run", toy.balancer())
+    words = {"name": "balancer", "summary": "Keeps its balance."}
+    zoo_of(run, place / "balancer", **words)
     for percent in (5, 25):
         save_agent(run / SNAPSHOTS / str(percent), younger(percent), dtype=torch.bfloat16)
-    return keep(run, "balancer", summary="Keeps its balance.", command="by hand", episodes=3)
+    zoo_of(run, place / "grown", **words)
+    return place
+
+
+@pytest.fixture
+def balancer(empty_zoo, scored_once):
+    """The record of the only agent of a small zoo."""
+    shutil.copytree(scored_once / "balancer", empty_zoo, dirs_exist_ok=True)
+    return zoo.entries()["balancer"]
+
+
+@pytest.fixture
+def grown(empty_zoo, scored_once):
+    """The record of the only agent of a small zoo, which has snapshots."""
+    shutil.copytree(scored_once / "grown", empty_zoo, dirs_exist_ok=True)
+    return zoo.entries()["balancer"]
 
 
 def younger(percent):
@@ -149,8 +155,8 @@ def test_the_readme_has_the_table_of_the_zoo():
     assert markdown_table(zoo.entries()) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_an_agent_is_loaded_by_name_and_by_directory(balancer, tmp_path):
-    for name in ("balancer", balancer.directory, str(tmp_path / "run")):
+def test_an_agent_is_loaded_by_name_and_by_directory(balancer, scored_once):
+    for name in ("balancer", balancer.directory, str(scored_once / "run")):
         agent = zoo.load(name)
         assert (agent.recipe, agent.steps) == (balancer.recipe, 1000)
         assert agent.act(np.array([0.0, 0.0, 0.1, 0.0], dtype=np.float32))[0] == 1
@@ -222,9 +228,9 @@ def test_a_snapshot_that_the_record_does_not_name_is_not_opened(balancer):
         balancer.open(5)
 
 
-def test_who_plays_its_likeliest_actions_is_told_by_the_record(balancer, tmp_path):
+def test_who_plays_its_likeliest_actions_is_told_by_the_record(balancer, scored_once, tmp_path):
     drawn = write_entry(replace(balancer, name="drawn", score=replace(balancer.score, greedy=False)))
-    run = tmp_path / "run"
+    run = shutil.copytree(scored_once / "run", tmp_path / "run")
     assert [zoo.is_greedy(name) for name in ("balancer", "drawn", run)] == [True, False, True]
     shutil.copyfile(drawn, run / CONFIG)  # where a download has it
     assert not zoo.is_greedy(run)
@@ -394,12 +400,13 @@ def test_what_cannot_be_played_ends_in_one_sentence(grown, monkeypatch, tmp_path
     assert not (tmp_path / "game.mp4").exists()
 
 
-def test_a_directory_plays_as_its_snapshots_too(grown, monkeypatch, tmp_path, capsys):
-    run_zoo(monkeypatch, "play", tmp_path / "run", "--snapshot", 5, "--out", tmp_path / "game.mp4")
-    steps = len(play(zoo.load(tmp_path / "run", 5), 0).actions)
+def test_a_directory_plays_as_its_snapshots_too(scored_once, monkeypatch, tmp_path, capsys):
+    run = scored_once / "run"
+    run_zoo(monkeypatch, "play", run, "--snapshot", 5, "--out", tmp_path / "game.mp4")
+    steps = len(play(zoo.load(run, 5), 0).actions)
     assert f"{steps} steps" in capsys.readouterr().out
     with pytest.raises(SystemExit, match=r"error: .*7 is no checkpoint"):
-        run_zoo(monkeypatch, "play", tmp_path / "run", "--snapshot", 7, "--out", tmp_path / "game.mp4")
+        run_zoo(monkeypatch, "play", run, "--snapshot", 7, "--out", tmp_path / "game.mp4")
 
 
 @pytest.mark.parametrize("seed", [-1, 10**9])
