@@ -112,6 +112,15 @@ def repository(small_run, tmp_path_factory):
 
 
 @pytest.fixture
+def folder(repository, tmp_path):
+    """That repository in a directory of the test's own."""
+    for file, content in repository.items():
+        (tmp_path / "folder" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "folder" / file).write_bytes(content)
+    return tmp_path / "folder"
+
+
+@pytest.fixture
 def published(server, beginner, repository):
     """The record of that agent, of which the Hub has a copy."""
     repo = "tester/a3c-CartPole-v1-beginner"

@@ -49,15 +49,6 @@ def same(agent, other):
     return agent[::2] == other[::2] and torch.equal(weights_of(agent), weights_of(other))
 
 
-@pytest.fixture
-def folder(repository, tmp_path):
-    """The small agent's repository in a directory."""
-    for file, content in repository.items():
-        (tmp_path / "folder" / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "folder" / file).write_bytes(content)
-    return tmp_path / "folder"
-
-
 # What is published
 
 

@@ -95,14 +95,6 @@ def short_of_patience(monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 2 * DEADLINE)
 
 
-@pytest.fixture
-def folder(repository, tmp_path):
-    for file, content in repository.items():
-        (tmp_path / "folder" / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "folder" / file).write_bytes(content)
-    return tmp_path / "folder"
-
-
 @table(DOWNLOADING, "find", "get")
 def test_a_download(server, repository, place, fault, times, ends):
     server.put(THEIRS, repository)
