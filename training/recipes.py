@@ -49,11 +49,12 @@ RECIPES: dict[str, Recipe] = {
     ),
     "pong": Recipe(
         env="ALE/Pong-v5",
-        steps=2_500_000,
+        steps=3_200_000,
         envs_per_worker=8,
         n_steps=(32,),
         pixel_shift=-87.0,
         pixel_scale=3 / 255,
+        normalize_advantages=False,
         learning_rate=1e-3,
         **ATARI,
     ),
