@@ -7,9 +7,10 @@ ATARI = {
     "layer_norm": True,
     "head_layers": (),
     "reward_clip": 1.0,
+    "normalize_advantages": False,
     "precision": "bfloat16",
 }
-"""What the recipes of Atari's games have in common."""
+"""What the recipes of Atari's games have in common: rewards are rare, and normalised advantages mostly noise."""
 
 LIVES = {
     "steps": 20_000_000,
@@ -17,10 +18,9 @@ LIVES = {
     "envs_per_worker": 16,
     "n_steps": (8,),
     "gae_lambda": 0.98,
-    "normalize_advantages": False,
     "learning_rate": 5e-4,
 }
-"""What the games with lives have in common: rewards are rare at first, and normalised advantages mostly noise."""
+"""What the games with lives have in common."""
 
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
@@ -54,7 +54,6 @@ RECIPES: dict[str, Recipe] = {
         n_steps=(32,),
         pixel_shift=-87.0,
         pixel_scale=3 / 255,
-        normalize_advantages=False,
         learning_rate=1e-3,
         **ATARI,
     ),
