@@ -71,6 +71,22 @@ def median_seconds(group: list[dict]) -> float:
     return statistics.median(float("inf") if trial["seconds"] is None else trial["seconds"] for trial in group)
 
 
+def pong(result: dict) -> list[str]:
+    """The section on Pong from nothing."""
+    rows = []
+    for trial in result["trials"]:
+        seconds, steps, episodes, mean = trial["log"][-1]
+        ending = "" if trial["solved"] else ", given up"
+        rows.append((trial["seed"], f"{seconds / 60:.1f}{ending}", f"{steps:,}", f"{episodes:,}", f"{mean:.1f}"))
+    return [
+        "## Pong from nothing",
+        "`python -m benchmarks.pong` (its first lines tell how). Minutes until the mean return of the last 100 "
+        f"training episodes reaches {result['goal']:g}; a training is given up after {result['minutes']:g}.",
+        where(result),
+        table(("seed", "minutes", "steps", "episodes", "mean return"), rows),
+    ]
+
+
 def asynchrony(result: dict) -> list[str]:
     """The section on A3C against A2C."""
     rows = []
