@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import shutil
 import zipfile
 
 import gradio as gr
@@ -21,7 +20,6 @@ from tests.serving import App, text_of
 from ui.agents import asynchrony
 from ui.agents import tab as zoo_page
 from ui.agents.figures import Mark, histogram, scale
-from ui.agents.routes import draw, picture_of
 from ui.games import GAMES
 from zoo.peers import Peer, peers, peers_of
 
@@ -114,17 +112,6 @@ def test_what_asynchrony_gave_is_told_whichever_way_it_points(tmp_path):
 
 
 # In a browser
-
-
-def test_a_still_picture_is_drawn_once_and_one_of_broken_weights_never(tmp_path, monkeypatch):
-    entry = zoo.entries()["cartpole"]
-    assert draw(entry).startswith(b"\x89PNG")
-    assert draw(entry) is draw(entry)
-    picture_of.cache_clear()
-    shutil.copytree(entry.directory, tmp_path / "cartpole")
-    (tmp_path / "cartpole" / "model.safetensors").write_bytes(b"no weights")
-    monkeypatch.setattr(zoo.entry, "WEIGHTS", tmp_path)
-    assert draw(entry) is None
 
 
 @pytest.fixture

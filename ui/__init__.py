@@ -3,7 +3,6 @@
 import socket
 import time
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -109,8 +108,7 @@ def give_up_silent_connections(server: uvicorn.Server) -> None:
 
 def warm_up() -> None:
     """Does ahead what visitors would wait for, one thing at a time: whoever comes meanwhile waits for one at most."""
-    stills = (partial(zoo_routes.draw, entry) for entry in zoo.entries().values())
-    for prepare in (watch_tab.warm_up, warm_up_workers, how.lesson, _download_agents, *stills):
+    for prepare in (watch_tab.warm_up, warm_up_workers, how.lesson, _download_agents):
         time.sleep(WARM_UP_PAUSE_SECONDS)
         prepare()
 

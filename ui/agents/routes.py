@@ -39,21 +39,14 @@ def entry_of(asked: Mapping[str, str]) -> zoo.ZooEntry:
 def still(request: Request) -> Response:
     """GET /arcade/still?agent=pong: a moment of a game as PNG."""
     try:
-        picture = draw(entry_of(request.query_params))
+        entry = entry_of(request.query_params)
+        with _drawing:  # one at a time: each is drawn once
+            picture = picture_of(entry.name, entry.sha256[MODEL])
     except Refused as error:
         return refusal(400, str(error))
-    if picture is None:
+    except (CheckpointError, HubError, OSError):
         return refusal(503, "There is no picture of this agent now.")
     return Response(picture, media_type="image/png", headers={"Cache-Control": "max-age=600"})
-
-
-def draw(entry: zoo.ZooEntry) -> bytes | None:
-    """Its still picture as PNG, which takes half a second the first time; None where its agent cannot be had."""
-    try:
-        with _drawing:  # one at a time: each is drawn once
-            return picture_of(entry.name, entry.sha256[MODEL])
-    except (CheckpointError, HubError, OSError):
-        return None
 
 
 @lru_cache(maxsize=64)
