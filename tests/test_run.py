@@ -26,7 +26,7 @@ from a3c_core.worker import encoder_dtype
 from tests import toy
 from tests.processes import alive, descendants, wait_until
 from training import run
-from training.log import LOG, Tally, read_log
+from training.log import LOG, Log, Tally, read_log
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
 from training.sittings import SITTINGS, sittings_of
@@ -279,6 +279,21 @@ def test_a_run_that_is_asked_to_stop_ends_with_a_last_moment(tmp_path):
             asked.append(True)
     assert len(moments) >= 2
     assert load_agent(tmp_path).steps >= moments[-1].steps > 0
+
+
+def test_ctrl_c_waits_until_the_log_has_its_line(tmp_path, monkeypatch):
+    write = Log.write
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupted(log, progress):
+        signal.raise_signal(signal.SIGINT)
+        write(log, progress)
+
+    monkeypatch.setattr(Log, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(train(ENDLESS, tmp_path))
+    assert len(read_log(tmp_path)) == 1
+    assert load_agent(tmp_path).steps >= read_log(tmp_path)[0].steps
 
 
 def test_an_exception_in_the_loop_that_draws_from_a_run_stops_it(tmp_path):

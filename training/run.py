@@ -204,7 +204,8 @@ class _Run:
         rate = self.recipe.learning_rate_at(steps)
         encoder = str(encoder_dtype(self.recipe)).removeprefix("torch.")
         progress = self.tally.moment(steps, goal=self.recipe.steps, learning_rate=rate, encoder=encoder)
-        self.log.write(progress)
+        with _undisturbed():  # or TensorBoard's queue might keep for ever the lock that it had just taken
+            self.log.write(progress)
         return progress
 
     def close(self) -> None:
