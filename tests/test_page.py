@@ -193,7 +193,7 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
             page.get_by_role("button", name=kind).click()
         taken[kind] = tmp_path / download.value.suggested_filename
         download.value.save_as(taken[kind])
-        expect(page.locator(".player .said")).to_have_text(re.compile("among your downloads|The game ended"))
+        expect(page.locator(".player .said")).to_contain_text("among your downloads")
     assert taken["MP4"].name == "cartpole-seed-1.mp4"
     assert re.fullmatch(r"cartpole-seed-1-step-\d+\.gif", taken["GIF"].name)
     drawn = list(film(zoo.load("cartpole"), play(zoo.load("cartpole"), 1)).pictures)
@@ -204,15 +204,28 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
     assert np.abs(moving[0].astype(int) - drawn[begin]).mean() < 2
 
 
-def test_why_a_file_is_not_made_is_told(app, browser):
+def test_why_a_file_is_not_made_is_told_for_longer_than_a_chunk_takes(app, browser):
     with closing(browser.new_page()) as page:  # to the browser's console any refusal is an error
-        page.goto(app.url + "?agent=cartpole")
+        page.goto(app.url + "?agent=pong")
         shown(page)
-        page.locator(".player canvas").first.press(" ")
         refused = {"status": 503, "json": {"error": "Many videos are being made right now."}}
         page.route("**/arcade/gif*", lambda route: route.fulfill(**refused))
         page.get_by_role("button", name="GIF").click()
         expect(page.locator(".player .said")).to_have_text("Many videos are being made right now.")
+        with page.expect_response("**/arcade/chunk?*"):
+            pass
+        page.wait_for_timeout(500)
+        expect(page.locator(".player .said")).to_have_text("Many videos are being made right now.", timeout=1)
+
+
+def test_how_a_game_ends_is_told_at_its_end(page):
+    shown(page)
+    canvas = page.locator(".player canvas").first
+    canvas.press(" ")
+    expect(page.locator(".player .time")).not_to_contain_text("…")  # all of it is here
+    expect(page.locator(".player .said")).to_have_text("")
+    canvas.press("End")
+    expect(page.locator(".player .said")).to_have_text("The game ended after 500 steps with a return of 500.")
 
 
 def test_choosing_another_agent_shows_its_game(page):

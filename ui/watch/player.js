@@ -52,10 +52,11 @@ root.append(shot, transport, status, thoughts);
 
 let pace = 1; // the speed, which stays from game to game
 let game = fresh({});
+let answer = { sentence: "", until: 0 }; // what the visitor was last told of a press, and until when
 
 function fresh(ticket) {
   return {
-    ticket, chunks: [], about: null, over: false, fetching: false, failed: false, playing: false, rolling: false,
+    ticket, chunks: [], about: null, over: false, fetching: false, failed: false, trouble: "", playing: false, rolling: false,
     position: 0, drawn: -1, pictures: 0, want: null, decoded: new Map(), starts: [],
     steps: { ends: [], values: [], returns: [], rewards: [], policies: [], actions: [] },
   };
@@ -71,7 +72,7 @@ function open(ticket) {
   game = fresh(ticket);
   game.want = Number(ticket.at) || null;
   game.playing = !still;
-  say(`${ticket.agent} is starting.`);
+  if (answer.until < Infinity) answer.until = 0;
   fetchMore();
 }
 
@@ -86,18 +87,18 @@ async function fetchMore() {
   mine.fetching = true;
   try {
     const left = mine.about ? Math.floor(ahead / mine.about.rate / pace) : 0;
-    const answer = await fetch(`${base}/arcade/chunk?${query(mine.ticket, { n: mine.chunks.length, ahead: left })}`);
+    const got = await fetch(`${base}/arcade/chunk?${query(mine.ticket, { n: mine.chunks.length, ahead: left })}`);
     if (mine !== game) return;
-    if (answer.status === 200) take(mine, await answer.arrayBuffer());
-    else if (answer.status === 204) mine.over = true;
-    else if (answer.status !== 202) {
-      const { error } = await answer.json();
-      mine.failed = answer.status !== 503;
-      say(error);
+    if (got.status === 200) take(mine, await got.arrayBuffer());
+    else if (got.status === 204) mine.over = true;
+    else if (got.status !== 202) {
+      const { error } = await got.json();
+      mine.failed = got.status !== 503;
+      mine.trouble = error;
       if (!mine.failed) await new Promise((wake) => setTimeout(wake, 1000 + 1000 * Math.random()));
     }
   } catch {
-    say("The connection is lost; the game goes on when it is back.");
+    mine.trouble = "The connection is lost; the game goes on when it is back.";
     await new Promise((wake) => setTimeout(wake, 1000));
   } finally {
     mine.fetching = false;
@@ -119,13 +120,12 @@ function take(mine, buffer) {
   });
   mine.chunks.push({ first: header.first, data });
   mine.over = header.over;
+  mine.trouble = "";
   bar.max = mine.pictures - 1;
   if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
     seek(pictureOf(mine.want));
     mine.want = null;
   }
-  if (mine.want !== null) say(`Playing to step ${mine.want.toLocaleString("en")}.`);
-  else if (!transport.querySelector("[aria-busy]")) say(mine.over ? ended(mine) : "");
   curves.forEach((part) => part.draw());
 }
 
@@ -151,11 +151,28 @@ function nudgedWords({ nudges }) {
   return count ? `, ${count} ${count === 1 ? "nudge" : "nudges"}` : "";
 }
 
-const ended = ({ about, steps }) =>
-  `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
+// --- What is said below the game ---
 
-function say(sentence) {
+const ANSWERED = 8000; // milliseconds that an answer to the visitor stays; then it is the game's turn
+const PATIENCE = 500; // milliseconds without a new picture until it is explained
+
+function say(sentence, milliseconds = ANSWERED) {
+  answer = { sentence, until: performance.now() + milliseconds };
+}
+
+function tell(now) {
+  const sentence = now < answer.until ? answer.sentence : news(now);
   if (status.textContent !== sentence) status.textContent = sentence;
+}
+
+function news(now) {
+  const { ticket, about, over, trouble, want, steps } = game;
+  if (trouble || !ticket.agent) return trouble;
+  if (!about) return `${ticket.agent} is starting.`;
+  if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
+  if (root.dataset.state === "waiting" && now - since > PATIENCE) return "Waiting for the next pictures.";
+  if (!over || game.position < game.pictures - 1) return "";
+  return `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
 }
 
 // --- Position ---
@@ -217,12 +234,12 @@ async function copyLink() {
 async function download(pressed, what, address) {
   if (pressed.hasAttribute("aria-busy")) return;
   pressed.setAttribute("aria-busy", "true");
-  say(`The ${what} is being made.`);
+  say(`The ${what} is being made.`, Infinity);
   try {
-    const answer = await fetch(address);
-    if (!answer.ok) return say((await answer.json()).error);
-    const [, name] = /filename="([^"]*)"/.exec(answer.headers.get("content-disposition")) ?? [];
-    const href = URL.createObjectURL(await answer.blob());
+    const file = await fetch(address);
+    if (!file.ok) return say((await file.json()).error);
+    const [, name] = /filename="([^"]*)"/.exec(file.headers.get("content-disposition")) ?? [];
+    const href = URL.createObjectURL(await file.blob());
     make("a", "", "", { href, download: name ?? "" }).click();
     setTimeout(() => URL.revokeObjectURL(href), 60_000);
     say(`The ${what} is among your downloads.`);
@@ -368,8 +385,6 @@ function curve(label, values) {
 
 // --- Time ---
 
-const PATIENCE = 500; // milliseconds without a new picture until it is explained
-const WAITING = "Waiting for the next pictures.";
 let latest = 0;
 let since = 0; // when its state was last another
 function tick(now) {
@@ -401,10 +416,9 @@ function tick(now) {
     const state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
     if (state !== root.dataset.state) since = now;
     root.dataset.state = state;
-    if (state === "waiting" && now - since > PATIENCE && !status.textContent) say(WAITING);
-    else if (state !== "waiting" && status.textContent === WAITING) say("");
     toggle.textContent = game.playing ? "❚❚" : "▶";
   }
+  tell(now);
   fetchMore();
   if (root.isConnected) requestAnimationFrame(tick);
 }

@@ -62,7 +62,6 @@ function fork(nudges, changed) {
     playing: from.playing || !still,
   };
   begin(game, { ...from.about, nudges: game.ticket.nudges });
-  say(`Playing to step ${(changed - 1).toLocaleString("en")}.`);
   fetchMore();
 }
 
