@@ -7,19 +7,21 @@ import zipfile
 
 import gradio as gr
 import httpx
+import imageio.v3 as iio
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import zoo
-from a3c_core.checkpoint import load_agent
+from a3c_core.checkpoint import MODEL, load_agent
 from a3c_core.recipe import Recipe, meaning
 from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
-from ui.agents import asynchrony
+from ui.agents import asynchrony, stills
 from ui.agents import tab as zoo_page
 from ui.agents.figures import Mark, histogram, scale
+from ui.agents.stills import drawn, file_of, still_of
 from ui.games import GAMES
 from zoo.peers import Peer, peers, peers_of
 
@@ -221,6 +223,19 @@ def test_a_checkpoint_goes_home_and_nothing_else_does(app: App, tmp_path):
         assert refused.json()["error"].endswith(".")
     assert httpx.get(f"{app.url}arcade/still?agent=%00", timeout=60).status_code == 400
     assert httpx.get(f"{app.url}arcade/still?agent=pong", timeout=60).content.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("entry", zoo.entries().values(), ids=lambda entry: entry.name)
+def test_the_picture_that_ships_is_a_moment_of_the_agents_game(entry):
+    assert file_of(entry).is_file(), "draw it with python -m ui.agents.draw_stills"
+    assert np.array_equal(iio.imread(file_of(entry)), iio.imread(drawn(entry.name, entry.sha256[MODEL])))
+
+
+def test_an_agent_whose_weights_are_others_by_now_is_drawn_anew(monkeypatch, tmp_path):
+    entry = zoo.entries()["pong"]
+    shipped = still_of(entry)
+    monkeypatch.setattr(stills, "STILLS", tmp_path)
+    assert np.array_equal(iio.imread(still_of(entry)), iio.imread(shipped))
 
 
 def test_the_app_asked_no_other_machine(app: App):

@@ -11,7 +11,8 @@ from a3c_core.recipe import Recipe, meaning
 from training.log import Progress, read_log
 from ui.agents.asynchrony import asynchrony_section
 from ui.agents.figures import Mark, histogram, scale
-from ui.agents.routes import FILES, FIRST_CHUNK
+from ui.agents.routes import FILES
+from ui.agents.stills import FIRST_CHUNK
 from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
 from zoo.card import duration, learning_words, mean_and_spread, usage

@@ -1,31 +1,22 @@
 """What the Zoo tab asks for besides the page: a still picture of an agent's game, and the files of its checkpoint."""
 
 import io
-import threading
 from collections.abc import Mapping
-from contextlib import closing
-from functools import lru_cache
 from zipfile import ZipFile
 
-import imageio.v3 as iio
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 import zoo
 from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
-from a3c_core.play import moments
 from training.log import LOG
+from ui.agents.stills import still_of
 from ui.broadcast.routes import Refused, no_such_agent, refusal
-from ui.broadcast.stream import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
 from zoo.hub import HubError
 
 FILES = (MODEL, RECIPE, LOG)
 """Of a checkpoint, that can be downloaded one by one or together."""
-FIRST_CHUNK = 4
-"""Of a game that is played on its still picture, which shows the same moment; the first seconds of many are empty."""
-
-_drawing = threading.Lock()
 
 
 def entry_of(asked: Mapping[str, str]) -> zoo.ZooEntry:
@@ -39,27 +30,12 @@ def entry_of(asked: Mapping[str, str]) -> zoo.ZooEntry:
 def still(request: Request) -> Response:
     """GET /arcade/still?agent=pong: a moment of a game as PNG."""
     try:
-        entry = entry_of(request.query_params)
-        with _drawing:  # one at a time: each is drawn once
-            picture = picture_of(entry.name, entry.sha256[MODEL])
+        picture = still_of(entry_of(request.query_params))
     except Refused as error:
         return refusal(400, str(error))
     except (CheckpointError, HubError, OSError):
         return refusal(503, "There is no picture of this agent now.")
     return Response(picture, media_type="image/png", headers={"Cache-Control": "max-age=600"})
-
-
-@lru_cache(maxsize=64)
-def picture_of(name: str, sha256: str) -> bytes:
-    """What an agent's game shows after some seconds, or at its end, as PNG; kept until its weights are others."""
-    agent, greedy = zoo.load(name), zoo.entries()[name].score.greedy
-    left = screen_of(agent.recipe).rate * (SECONDS_OF_FIRST + SECONDS_PER_CHUNK * (FIRST_CHUNK - 1))
-    with closing(moments(agent, 0, greedy=greedy, watched=True)) as game:
-        for moment in game:
-            left -= len(moment.pictures)
-            if left <= 0 or moment.over:
-                break
-    return iio.imwrite("<bytes>", moment.pictures[-1], extension=".png")
 
 
 def checkpoint(request: Request) -> Response:
