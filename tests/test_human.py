@@ -234,6 +234,28 @@ def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch)
     assert live.game.over
 
 
+def test_the_game_of_a_page_that_is_silent_waits_for_it(monkeypatch):
+    """A lost connection should lose nobody a ball."""
+    monkeypatch.setattr(ui.play.live, "DOUBT_SECONDS", 0.2)
+
+    async def meet() -> None:
+        live = LIVES.open(RECIPES["pong"], 7, 100)
+        messages = live.messages()
+        await anext(messages)
+        live.hear(1, ["up"])
+        played, following = 0, asyncio.ensure_future(anext(messages))
+        while (await asyncio.wait({following}, timeout=0.5))[0]:
+            played, following = played + 1, asyncio.ensure_future(anext(messages))
+            assert played <= 1 + live.rate * 0.2
+        assert played
+        live.hear(2, ["up"])
+        await asyncio.wait_for(following, 5)
+        LIVES.close(live)
+
+    with ThreadPoolExecutor() as pool:
+        pool.submit(asyncio.run, meet()).result(30)
+
+
 def play(page: Page) -> None:
     page.locator("#play-screen .go").click()
     expect(page.locator(".human")).to_have_attribute("data-state", re.compile("playing|over"))

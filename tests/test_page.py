@@ -4,6 +4,7 @@ import base64
 import re
 import zipfile
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import imageio.v3 as iio
 import numpy as np
@@ -17,6 +18,7 @@ from a3c_core.play import film, play
 from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
+from tests.wire import wired
 from training.recipes import RECIPES
 
 pytestmark = needs_chromium
@@ -291,6 +293,22 @@ def test_closing_the_tab_ends_its_training(app, page):
     assert wait_until(app.workers, 30)
     page.close()
     assert wait_until(lambda: not app.workers(), STOP_SECONDS)
+
+
+def test_a_training_whose_page_is_lost_frees_its_processes_and_goes_on_when_the_page_is_back(app, browser):
+    with wired(urlsplit(app.url).port) as wire:
+        url = f"http://127.0.0.1:{wire.port}/"
+        with visit(browser, app._replace(url=url), "?agent=cartpole") as page:
+            start_training(page, Steps=5_000_000)
+            assert wait_until(lambda: points(page) >= 4, 30)
+            wire.cut()
+            assert wait_until(lambda: not app.workers(), STOP_SECONDS)
+            wire.mend()
+            assert wait_until(app.workers, 30)
+            reached = points(page)
+            assert wait_until(lambda: points(page) >= reached + 3, 30)
+            page.get_by_role("button", name="Stop", exact=True).click()
+            expect(page.locator("#train-status")).to_contain_text("Stopped early; what it had learnt is kept.")
 
 
 def test_another_game_brings_its_own_settings(page):

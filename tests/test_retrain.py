@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from a3c_core.checkpoint import load_agent
 from tests.anything import ANYTHING
@@ -24,16 +26,18 @@ from tests.serving import App, text_of
 from tests.trainings import settings
 from training.log import Progress
 from training.recipes import RECIPES
+from ui.retrain import routes, runs
 from ui.retrain import tab as retrain
 from ui.retrain.earlier import MOST_LINES, POINTS, lines, thinned, with_run
 from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, taught
-from ui.retrain.runs import MOST_KEPT, PER_ADDRESS, LineFull
+from ui.retrain.runs import AT_ONCE, MOST_KEPT, PER_ADDRESS, LineFull
 from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
 from ui.visitors import address_of
 
 LONG = 5_000_000
 CARTPOLE = RECIPES["cartpole"]
+PRESENCE = TestClient(Starlette(routes=routes.ROUTES))
 
 
 def moment(steps: int, **numbers: float) -> Progress:
@@ -193,6 +197,44 @@ def test_finished_trainings_are_not_kept_without_end(fresh_runs):
     fresh_runs.sweep()
     assert [fresh_runs.get(run.id) for run in ended[:3]] == [None] * 3
     assert len(fresh_runs._runs) == MOST_KEPT
+
+
+def test_a_training_that_is_paused_gives_its_turn_away_and_lines_up_again(fresh_runs):
+    first, second, third = [fresh_runs.enter(CARTPOLE, None) for _ in range(3)]
+    assert fresh_runs.ahead(third) == 2 == AT_ONCE
+    fresh_runs.pause(first)
+    assert fresh_runs.ahead(third) == 1
+    fresh_runs.line_up(first)
+    assert [fresh_runs.ahead(run) for run in (second, third, first)] == [0, 1, 2]
+
+
+def test_only_a_page_that_was_there_can_be_missed(fresh_runs, monkeypatch):
+    run = fresh_runs.enter(CARTPOLE, None)
+    assert not run.alone  # a program says nothing
+    run.hear()
+    assert not run.alone
+    monkeypatch.setattr(runs, "SILENCE_SECONDS", -1.0)
+    assert run.alone
+
+
+def test_a_training_whose_page_stays_away_is_over_and_keeps_what_it_has_learnt(fresh_runs, monkeypatch):
+    monkeypatch.setattr(runs, "SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(retrain, "AWAY_SECONDS", 1.0)
+    told = retrain.train(None, [], None, "cartpole", *settings(steps=LONG))
+    run = fresh_runs.get(next(told).run_id)
+    run.hear()
+    said = [text_of(view.status) for view in told if isinstance(view.status, str)]
+    assert any(sentence.startswith("Paused: this page could not be reached.") for sentence in said)
+    assert said[-1].startswith("Stopped early; what it had learnt is kept.")
+    assert load_agent(run.checkpoint).recipe == run.recipe
+
+
+@given(name=ANYTHING)
+@tries(max_examples=50, deadline=None)
+def test_whatever_page_says_that_it_is_there_is_told_that_its_training_is_over(name):
+    asked = {"id": name if isinstance(name, str) else repr(name)}
+    assert PRESENCE.post("/arcade/training/here", params=asked).json() == {"over": True}
+    assert PRESENCE.post("/arcade/training/here").json() == {"over": True}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from ui.broadcast.routes import ROUTES
 from ui.play import tab as play_tab
 from ui.play.routes import LIVE_ROUTES
 from ui.retrain import publishing
+from ui.retrain import routes as retrain_routes
 from ui.retrain import tab as retrain_tab
 from ui.retrain.runs import RUNS
 from ui.screen import PLAIN
@@ -36,7 +37,7 @@ LAUNCH: dict[str, Any] = {
     "footer_links": [],
     "max_file_size": "1mb",
     "app_kwargs": {
-        "routes": [*ROUTES, *LIVE_ROUTES, *zoo_routes.ROUTES, *how.ROUTES],
+        "routes": [*ROUTES, *LIVE_ROUTES, *retrain_routes.ROUTES, *zoo_routes.ROUTES, *how.ROUTES],
         "middleware": [Middleware(BeginEarly)],
     },
 }
@@ -47,7 +48,8 @@ QUEUE_SECONDS = 0.02
 only one thread of Python runs at once. With this a video of a game that is played for it takes a fifth less time."""
 SILENT_SECONDS = 10
 """How long a visitor's machine may acknowledge nothing of what it is sent. One that loses its network says no goodbye,
-and the system would go on sending for a quarter of an hour; a tunnel on a train should lose nobody a training."""
+and the system would go on sending for a quarter of an hour. What computes for a page waits sooner, and goes on when the
+page is back: a tunnel on a train should lose nobody a training."""
 WARM_UP_PAUSE_SECONDS = 3
 """Before each part of the warming up, which is for later visitors and holds up a page that is loading."""
 CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600

@@ -3,7 +3,7 @@
 const root = element.querySelector(".human");
 const COUNT = 3;
 const BEAT = 700; // milliseconds of the countdown's numbers
-const SIGN_OF_LIFE = 1000; // milliseconds; the server gives a silent page up
+const SIGN_OF_LIFE = 500; // milliseconds; the game of a silent page waits, then the server gives the page up
 const RIVAL = { playing: 15000, over: 700 }; // milliseconds between questions how the agent does
 const KEYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", " ": "fire" };
 const SIGNS = { left: "←", right: "→", up: "↑", down: "↓", fire: "Fire" };

@@ -30,8 +30,10 @@ STAY_SECONDS = 1200.0
 """The same with all its pauses."""
 PAUSE_SECONDS = 60.0
 """A game that is paused for longer is over."""
+DOUBT_SECONDS = 1.5
+"""A page tells twice a second that it is there; the game of one that has not for so long waits for it."""
 SILENCE_SECONDS = 5.0
-"""A page tells every second that it is there; one that has not for so long has gone, whatever its connection says."""
+"""One that has not for so long has gone, whatever its connection says."""
 
 
 class Taken(Full):
@@ -48,6 +50,7 @@ class Live:
         self.rate = STEPS_PER_SECOND[recipe.env] * percent / 100
         self.game: Game | None = None
         self._paused, self._newest = True, -1
+        self._doubtful_from = 0.0
         self._end: asyncio.Timeout | None = None
         self._stays_until = 0.0
 
@@ -56,6 +59,7 @@ class Live:
         if number <= self._newest or self.game is None:
             return
         self._newest, self._paused = number, held is None
+        self._doubtful_from = asyncio.get_running_loop().time() + DOUBT_SECONDS
         if held is not None:
             self.game.pad.hold(held)
         if self._end:
@@ -78,7 +82,7 @@ class Live:
                 return
             due = max(due, clock() - 1 / self.rate) + 1 / self.rate  # a clock that is late runs on, it does not race
             await asyncio.sleep(due - clock())
-            if not self._paused:
+            if not self._paused and clock() < self._doubtful_from:
                 yield framed(await to_thread.run_sync(self.game.step, limiter=THREADS))
                 paused_at = clock()
 

@@ -17,6 +17,10 @@ IN_LINE = 6
 """Trainings that may wait for their turn."""
 PER_PAGE, PER_ADDRESS = 1, 2
 """Trainings of one page, and of one address, that may be under way or waiting."""
+SILENCE_SECONDS = 1.0
+"""A page that has not said for so long that it is there may be lost: its training pauses, and frees its processes."""
+AWAY_SECONDS = 120.0
+"""A training whose page stays away for longer is over."""
 KEPT_SECONDS = 3600.0
 """How long a finished training can be watched and downloaded."""
 MOST_KEPT = 64
@@ -39,6 +43,10 @@ class Run:
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     """Unguessable, so that only the page that started a run reaches it."""
     stop: threading.Event = field(default_factory=threading.Event)
+    heard: float | None = None
+    """When its page last said that it is there, on the monotonic clock; None for a program, which never does."""
+    paused: bool = False
+    """Its page is away: its turn is another's."""
     ended: float | None = None
     """When it ended, on the monotonic clock."""
     outcome: str = ""
@@ -49,6 +57,20 @@ class Run:
     """Seed of the next game that is shown of it."""
     forgotten: bool = False
     """Nobody will ask for it again: it goes as soon as it has ended."""
+
+    def hear(self) -> None:
+        """Notes that its page is there."""
+        self.heard = time.monotonic()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since its page was last there."""
+        return 0.0 if self.heard is None else time.monotonic() - self.heard
+
+    @property
+    def alone(self) -> bool:
+        """Whether its page seems to be lost."""
+        return self.silence > SILENCE_SECONDS
 
     @property
     def directory(self) -> Path:
@@ -95,7 +117,17 @@ class Runs:
         """How many runs, asked for earlier, have yet to end. It is `run`'s turn when they are fewer than AT_ONCE."""
         with self._lock:
             earlier = list(self._runs.values())
-        return sum(other.ended is None for other in earlier[: earlier.index(run)])
+        return sum(other.ended is None and not other.paused for other in earlier[: earlier.index(run)])
+
+    def pause(self, run: Run) -> None:
+        """Gives the turn of `run` away."""
+        run.paused = True
+
+    def line_up(self, run: Run) -> None:
+        """Puts `run`, which was paused, at the end of the line."""
+        with self._lock:
+            self._runs[run.id] = self._runs.pop(run.id)
+            run.paused = False
 
     def leave(self, run: Run) -> None:
         """Notes that `run` has ended, so that the next one may start."""

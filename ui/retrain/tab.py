@@ -17,15 +17,15 @@ from training.recipes import RECIPES
 from training.run import WorkerDied
 from training.run import train as train_recipe
 from ui.episodes import record
-from ui.figures import number
+from ui.figures import Line, number
 from ui.games import game_of
 from ui.retrain import publishing
 from ui.retrain.archive import archive_of, packed
 from ui.retrain.earlier import Earlier, lines, with_run
 from ui.retrain.learning import learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
-from ui.retrain.runs import AT_ONCE, RUNS, LineFull, Run
-from ui.screen import PLAIN, Shot, into_view, screen, show
+from ui.retrain.runs import AT_ONCE, AWAY_SECONDS, RUNS, LineFull, Run
+from ui.screen import PLAIN, Shot, into_view, screen, script, show
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, recipe_of, refusal
 from ui.status import duration, status_of
 from ui.visitors import address_of
@@ -65,6 +65,7 @@ class View(NamedTuple):
     earlier: Any = UNCHANGED
     clear: Any = UNCHANGED
     past: Any = UNCHANGED
+    presence: Any = UNCHANGED
 
 
 class Figures(NamedTuple):
@@ -105,9 +106,15 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
             with gr.Accordion("More settings", open=False, elem_classes="more"):
                 boxes += [box(setting, first) for setting in SETTINGS[VISIBLE:]]
         vitals = gr.HTML(elem_id="vital-curves", elem_classes="curves", **PLAIN)
+        presence = gr.HTML(
+            elem_id="presence",
+            html_template="",
+            apply_default_css=False,
+            js_on_load=script("chunk.js", "retrain/presence.js"),
+        )
 
     view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals]
-    view += [earlier, clear, past]
+    view += [earlier, clear, past, presence]
     unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
     compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
     laid_out = [game, lesson, says, figure, vitals, clear, *boxes]
@@ -246,6 +253,7 @@ def train(
             past=gr.update(visible=False),
             train_button=gr.update(interactive=False),
             stop_button=gr.update(interactive=True),
+            presence=run.id,
         )
         yield from wait_in_line(run)
         yield from learn(run, earlier)
@@ -284,22 +292,14 @@ def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
     if run.stop.is_set():
         yield View(status=status_of("Stopped before it began: nothing was trained."))
         return
-    until = time.monotonic() + MOST_SECONDS
     moments: list[Progress] = []
-
-    def enough() -> bool:
-        return run.stop.is_set() or time.monotonic() > until
-
     try:
-        with closing(train_recipe(run.recipe, run.checkpoint, stop=enough)) as progress:
-            for moment in progress:
-                moments.append(moment)
-                sentence = "Stopping." if run.stop.is_set() else f"Training {game_of(run.recipe.env).name}."
-                yield View(
-                    status=status_of(sentence, moment),
-                    curve=learning_curve(run.recipe, moments, past),
-                    vitals=vital_curves(run.recipe, moments),
-                )
+        yield from sit(run, moments, past)
+        while not is_over(run, moments):
+            yield from wait_for_page(run)
+            yield from wait_in_line(run)
+            if not run.stop.is_set():
+                yield from sit(run, moments, past)
         archive = packed(run)
     except WorkerDied:
         yield View(status=status_of(f"The training broke down. {TOO_HIGH}"))
@@ -310,13 +310,47 @@ def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
     run.last = moments[-1]
     kept = with_run(earlier, run.id, run.recipe, moments)
     throw_away(earlier, kept)
-    run.outcome = outcome_of(run, run.last, out_of_time=time.monotonic() > until)
+    run.outcome = outcome_of(run, run.last)
     yield View(
         status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
         download=gr.update(value=str(archive), visible=True),
         sharing=gr.update(visible=True),
         earlier=kept,
     )
+
+
+def sit(run: Run, moments: list[Progress], past: Sequence[Line]) -> Iterator[View]:
+    """Trains on from the last of `moments`, to which it adds, until the run is over or its page seems to be lost."""
+
+    def enough() -> bool:
+        return run.alone or is_over(run, moments)
+
+    with closing(train_recipe(run.recipe, run.checkpoint, resume=bool(moments), stop=enough)) as progress:
+        for moment in progress:
+            moments.append(moment)
+            sentence = "Stopping." if run.stop.is_set() else f"Training {game_of(run.recipe.env).name}."
+            yield View(
+                status=status_of(sentence, moment),
+                curve=learning_curve(run.recipe, moments, past),
+                vitals=vital_curves(run.recipe, moments),
+            )
+
+
+def is_over(run: Run, moments: Sequence[Progress]) -> bool:
+    """Whether nothing is left to train, or no time, or the visitor has had enough."""
+    spent = moments and (moments[-1].steps >= run.recipe.steps or moments[-1].seconds >= MOST_SECONDS)
+    return run.stop.is_set() or bool(spent)
+
+
+def wait_for_page(run: Run) -> Iterator[View]:
+    """Yields until the visitor's page is back, at the end of the line, or has been away for too long."""
+    RUNS.pause(run)
+    while run.alone and not run.stop.is_set():
+        yield View(status=status_of("Paused: this page could not be reached. It goes on when the page is back."))
+        if run.silence > AWAY_SECONDS:
+            run.stop.set()
+        time.sleep(LOOK_SECONDS)
+    RUNS.line_up(run)
 
 
 def restore(run_id: str | None, request: gr.Request) -> list[Any]:
@@ -388,10 +422,10 @@ def compare(run_id: str | None) -> tuple[Any, Any, Any]:
     return show(*shots), status_of(sentence, run.last, over=True), gr.update(visible=True)
 
 
-def outcome_of(run: Run, last: Progress, *, out_of_time: bool) -> str:
+def outcome_of(run: Run, last: Progress) -> str:
     """How a run ended, in a sentence."""
     if run.stop.is_set():
         return "Stopped early; what it had learnt is kept."
-    if out_of_time:
+    if last.steps < run.recipe.steps:
         return f"Ended after {duration(MOST_SECONDS)}, the most that a visitor's training may take."
     return f"Trained in {duration(last.seconds)}."
