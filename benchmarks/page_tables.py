@@ -52,6 +52,22 @@ def key_to_frame(result: dict) -> list[str]:
     ]
 
 
+def freed(result: dict) -> list[str]:
+    """The section on visitors who go."""
+    ways: dict[str, list[float]] = {}
+    for end in result["ends"]:
+        ways.setdefault(end["way"], []).append(end["seconds"])
+    rows = [(way, len(times), *(f"{figure(times):.2f}" for figure in (median, max))) for way, times in ways.items()]
+    back = [end["back_seconds"] for end in result["ends"] if end["back_seconds"] is not None]
+    return [
+        "## Visitors who go",
+        "`python -m benchmarks.freed` (its first lines tell how). Seconds until the processes of a training are gone.",
+        where(result),
+        table(("when", "measured", "median", "slowest"), rows),
+        f"Once the network was back, the training went on after {median(back):.2f} s, the slowest {max(back):.2f} s.",
+    ]
+
+
 def load(result: dict) -> list[str]:
     """The section on many visitors."""
     clicks = ", ".join(f"{count} {outcome}" for outcome, count in sorted(result["clicks"].items()))
