@@ -34,6 +34,12 @@ LESSONS = (
         {"learning_rate": 0.1},
     ),
     Lesson(
+        "No entropy",
+        "At a rate of 0.01 and with no bonus for chance the entropy falls early, and the return is stuck for long: two "
+        "trainings of ten were on the line at 70 % of their steps, and seven with a bonus of 0.03.",
+        {"learning_rate": 0.01, "entropy_cost": 0.0},
+    ),
+    Lesson(
         "Too much entropy",
         "The bonus for chance outweighs the points: the entropy stays near 0.69, that of a coin, and the return "
         "stays low.",
@@ -41,15 +47,15 @@ LESSONS = (
     ),
     Lesson(
         "One worker",
-        "This is A2C: the staleness is zero and the return climbs as surely, but on idle cores with fewer steps "
-        "a second.",
+        "This is A2C: the staleness is zero, so the return needs fewer steps to climb; but on idle cores it makes "
+        "fewer steps a second.",
         {"workers": 1},
     ),
     Lesson(
         "Stale gradients",
-        "With four workers a gradient is three updates old, as the staleness shows: at a rate of 0.01 the return is "
-        "lost again and again on its way.",
-        {"workers": 4, "learning_rate": 0.01},
+        "With four workers a gradient is three updates old, as the staleness shows: at a rate of 0.006 two trainings "
+        "of six were on the line at 70 % of their steps. With one worker all six were, by half.",
+        {"workers": 4, "learning_rate": 0.006},
     ),
 )
 SHIPPED = LESSONS[0]
