@@ -10,7 +10,7 @@ import imageio.v3 as iio
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import zoo
 from a3c_core.checkpoint import load_agent
@@ -145,6 +145,43 @@ def test_the_player_pauses_steps_seeks_and_changes_its_speed(page):
     expect(page.get_by_role("button", name="Speed 2×")).to_have_text("2×")
     canvas.press("End")
     assert wait_until(lambda: int(canvas.get_attribute("data-step")) >= max(step, 1), 10)
+
+
+@pytest.mark.parametrize(
+    ("window", "ratio", "query", "pixel"),
+    [
+        ((1920, 960), 1, "agent=pong", (5, 3)),
+        ((844, 390), 3, "agent=pong", (7, 4)),
+        ((1920, 960), 1, "play=pong", (5, 3)),
+    ],
+)
+def test_each_pixel_of_a_console_is_a_whole_number_of_the_screens(app, browser, window, ratio, query, pixel):
+    size = {"width": window[0], "height": window[1]}
+    whole = [round(160 * pixel[0] / ratio, 1), round(210 * pixel[1] / ratio, 1)]
+    with closing(browser.new_page(viewport=size, device_scale_factor=ratio)) as page:
+        page.goto(f"{app.url}?{query}")
+        canvas = page.locator("#play-screen canvas" if "play" in query else ".player .picture canvas").first
+        expect(canvas).to_be_visible()
+        assert wait_until(lambda: size_of(canvas) == whole, 30), size_of(canvas)
+
+
+@pytest.mark.parametrize(
+    ("window", "agent", "shape"),
+    [((1280, 900), "cartpole", 3 / 2), ((390, 844), "pong", 4 / 3), ((844, 390), "cartpole", 3 / 2)],
+)
+def test_a_game_has_its_true_shape_and_fits_into_the_window(app, browser, window, agent, shape):
+    with closing(browser.new_page(viewport={"width": window[0], "height": window[1]})) as page:
+        page.goto(f"{app.url}?agent={agent}")
+        shown(page)
+        canvas = page.locator(".player .picture canvas").first
+        assert wait_until(lambda: size_of(canvas)[0] / size_of(canvas)[1] == pytest.approx(shape, rel=0.01), 30)
+        assert size_of(canvas)[1] <= 0.73 * window[1]
+
+
+def size_of(canvas: Locator) -> list[float]:
+    """Width and height on the page, in CSS pixels."""
+    box = canvas.bounding_box()
+    return [round(box["width"], 1), round(box["height"], 1)]
 
 
 def test_the_playhead_of_the_curves_follows_a_click_on_them(page):

@@ -38,3 +38,33 @@ function paint(canvas, { colours, frames, size }, index) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
+const TALLEST = 0.72; // of the window: below the picture stands what moves it
+const ENOUGH = 0.88; // of the room's width
+const BENT = 0.06; // how far whole pixels may be from the true shape
+
+// Gives the box of a picture, whose shape is its width by its height, as much room as there is. Of one that is drawn in
+// few columns and rows, `cells`, each gets a whole number of the screen's pixels where that costs little: columns of four
+// and five pixels in turn spoil what is small.
+function lay(box, shape, cells) {
+  const shot = box.parentElement;
+  const room = shot.clientWidth - 2 * parseFloat(getComputedStyle(shot).paddingLeft);
+  if (room <= 0) return; // another tab is in front
+  const most = Math.min(room, TALLEST * innerHeight * shape);
+  const [width, height] = (cells && wholly(most * devicePixelRatio, shape, cells)) || [most, most / shape];
+  Object.assign(box.style, { width: `${width}px`, height: `${height}px`, marginLeft: `${Math.floor((room - width) / 2)}px` });
+}
+
+function wholly(most, shape, [columns, rows]) {
+  for (let across = Math.floor(most / columns); across * columns > ENOUGH * most; across--) {
+    const [width, height] = [across * columns, Math.round((across * columns) / shape / rows) * rows];
+    if (Math.abs((height * shape) / width - 1) < BENT) return [width / devicePixelRatio, height / devicePixelRatio];
+  }
+  return null;
+}
+
+// Calls `act` when the room for an element may be another. A frame later: it changes the size that is observed.
+function whenResized(watched, act) {
+  const later = () => requestAnimationFrame(act);
+  new ResizeObserver(later).observe(watched);
+  addEventListener("resize", later);
+}

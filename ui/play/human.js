@@ -50,6 +50,7 @@ function open(value) {
   leave();
   match = value;
   shot.dataset.game = match.env;
+  layPicture();
   canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
   canvas.setAttribute("aria-label", `${match.name}, played by you. ${match.keys} ${match.rule}`);
   name.textContent = `You, seed ${match.seed}${match.pace}`;
@@ -124,6 +125,12 @@ async function take(mine, buffer) {
   mine.score += header.rewards[0];
   note.textContent = `Score ${brief(mine.score)}`;
   if (header.over) finish(mine, "");
+}
+
+function layPicture() {
+  if (!match?.env) return;
+  if (match.env.startsWith("ALE/")) lay(screen, 4 / 3, [160, 210]);
+  else lay(screen, 3 / 2);
 }
 
 function begin(mine, about) {
@@ -362,5 +369,6 @@ copy.addEventListener("click", async () => {
   }
 });
 
+whenResized(shot, layPicture);
 watch("value", () => open(props.value));
 open(props.value);

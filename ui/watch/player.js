@@ -135,15 +135,21 @@ function begin(mine, about) {
     canvas.width = about.width; // which empties it
     canvas.height = about.height;
   }
-  canvas.style.aspectRatio = `${about.width * about.pixel[1]} / ${about.height * about.pixel[0]}`;
-  canvas.style.objectFit = "fill";
   shot.dataset.game = about.env;
+  layPicture();
   name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
     (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
   canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
   layChoices(about);
   layLook(about);
   layNudges(about);
+}
+
+function layPicture() {
+  if (!game.about) return lay(picture, 4 / 3);
+  const { width, height, pixel } = game.about;
+  const coarse = pixel[0] !== pixel[1]; // a console's
+  lay(picture, (width * pixel[1]) / (height * pixel[0]), coarse && [width, height]);
 }
 
 function nudgedWords({ nudges }) {
@@ -161,8 +167,11 @@ function say(sentence, milliseconds = ANSWERED) {
 }
 
 function tell(now) {
-  const sentence = now < answer.until ? answer.sentence : news(now);
-  if (status.textContent !== sentence) status.textContent = sentence;
+  put(status, now < answer.until ? answer.sentence : news(now));
+}
+
+function put(part, text) {
+  if (part.textContent !== text) part.textContent = text;
 }
 
 function news(now) {
@@ -407,11 +416,11 @@ function tick(now) {
       curves.forEach((part) => part.draw());
       bar.value = picture;
       note.textContent = `Return ${brief(game.steps.returns[step])}`;
-      const [at, whole] = [picture, game.pictures - 1].map((place) => clock(place / game.about.rate));
-      time.textContent = `${at} / ${whole}${game.over ? "" : " …"}`;
-      bar.setAttribute("aria-valuetext", `${at}, step ${step}`);
+      bar.setAttribute("aria-valuetext", `${clock(picture / game.about.rate)}, step ${step}`);
       canvas.dataset.step = step;
     }
+    const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));
+    put(time, `${at} / ${whole}${game.over ? "" : " …"}`);
     if (game.want === null) lookAt(stepOf(picture));
     const state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
     if (state !== root.dataset.state) since = now;
@@ -443,6 +452,7 @@ root.addEventListener("keydown", (event) => {
   act(event);
 });
 document.addEventListener("visibilitychange", () => fetchMore());
+whenResized(shot, layPicture);
 
 watch("value", () => open(props.value));
 open(props.value);
