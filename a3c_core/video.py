@@ -28,6 +28,7 @@ def write_mp4(film: Film, path: Path, *, title: str, comment: str, small: bool =
         macro_block_size=1,
         output_params=[
             *("-vf", filters, "-preset", "ultrafast", "-movflags", "+faststart"),
+            *(("-threads", "1") if small else ()),  # threads that share a small picture wait for each other
             *("-metadata", f"title={title}", "-metadata", f"comment={comment}"),
         ],
     ) as video:
