@@ -1,11 +1,13 @@
 """A streamed game is the game: the same steps, the same pictures, whoever watches and however often it begins anew."""
 
 import asyncio
+import gc
 import json
 import math
 import os
 import threading
 import time
+import weakref
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -183,6 +185,18 @@ def test_a_finished_game_that_is_watched_outlives_one_that_is_not(broadcasts, mo
     broadcasts.get(TICKET._replace(seed=6))
     assert broadcasts.found(watched.ticket) is watched
     assert broadcasts.found(left.ticket) is None
+
+
+def test_games_that_were_left_take_no_memory(broadcasts, monkeypatch):
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
+    game = broadcasts.get(TICKET)
+    game.leave()
+    game.join(30)
+    left = weakref.ref(game)
+    del game
+    broadcasts.get(TICKET._replace(seed=4))
+    gc.collect()
+    assert left() is None
 
 
 def test_a_game_without_end_is_cut(game):

@@ -52,7 +52,7 @@ AT_ONCE_EACH = 12
 LEFT_SECONDS = 5.0
 """A game that nobody has asked for so long makes room for another where there is none."""
 KEPT_BYTES = 64 * 2**20
-"""Chunks of finished games, and of those under way, that are kept."""
+"""Chunks of games that are over, and of those under way, that are kept."""
 STAGE = Stage(places=os.cpu_count() or 1)
 START_SECONDS = 6.0
 """A viewer who would have nothing more to see within so long goes before games that have yet to begin."""
@@ -197,6 +197,11 @@ class Broadcast:
     def alive(self) -> bool:
         """Whether there is more to come without starting anew."""
         return self._thread.is_alive() and not self._ended
+
+    @property
+    def left(self) -> bool:
+        """Whether it was ended before its end, and its emulators are free."""
+        return not (self._thread.is_alive() or self.over)
 
     @property
     def unasked(self) -> float:
@@ -435,7 +440,7 @@ class Broadcasts:
     def found(self, ticket: Ticket) -> Broadcast | None:
         """The game of a ticket, unless nobody watched it and it has to begin anew."""
         found = self._games.get(ticket)
-        return found if found and (found.over or found.alive) else None
+        return found if found and (found.alive or found.over) else None  # in this order: it may end in between
 
     def under_way(self) -> int:
         """Games that have yet to end and that somebody watches."""
@@ -457,12 +462,14 @@ class Broadcasts:
             game.join(max(0.0, until - time.monotonic()))
 
     def _throw_away(self) -> None:
-        """Of the games that nobody plays any more, those not asked for longest, until the others fit."""
+        """Games that were left, which nobody can watch any more; then of those that are over the ones not asked for
+        longest, until the others fit."""
+        self._games = {ticket: game for ticket, game in self._games.items() if not game.left}
         size = sum(game.size for game in self._games.values())
         for game in sorted(self._games.values(), key=lambda game: game.unasked, reverse=True):
             if size <= KEPT_BYTES:
                 return
-            if not game.alive:
+            if game.over:
                 size -= self._games.pop(game.ticket).size
 
 
