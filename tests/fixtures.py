@@ -21,8 +21,7 @@ from tests.browsing import chromium
 from tests.loopback_hub import LoopbackHub, patched
 from tests.serving import App, serve
 from tests.zoos import zoo_at, zoo_of
-from ui.retrain import runs
-from ui.retrain import tab as retrain
+from ui.retrain import runs, tab, train
 from ui.retrain.runs import Runs
 from zoo.entry import Published, write_entry
 
@@ -56,7 +55,8 @@ def browser() -> Iterator[Browser]:
 def fresh_runs(monkeypatch, tmp_path):
     """A registry of trainings of the test's own."""
     fresh = Runs()
-    monkeypatch.setattr(retrain, "RUNS", fresh)
+    for module in (tab, train):
+        monkeypatch.setattr(module, "RUNS", fresh)
     monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
     return fresh
 

@@ -31,7 +31,7 @@ from training.run import WorkerDied
 from ui.broadcast.routes import LAST_SEED
 from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks
-from ui.retrain import runs
+from ui.retrain import runs, train
 from ui.retrain import tab as retrain
 from ui.retrain.runs import AT_ONCE, IN_LINE, LineFull
 from ui.settings import NUMBERS, SETTINGS, TRAINABLE, choices, recipe_of
@@ -228,7 +228,7 @@ def test_runs_go_when_their_page_closes_or_their_time_is_over(fresh_runs, monkey
 
 
 def test_a_training_ends_when_its_time_is_over_and_its_agent_is_kept(fresh_runs, monkeypatch):
-    monkeypatch.setattr(retrain, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(train, "MOST_SECONDS", 1.0)
     views = list(retrain.train(None, [], None, "cartpole", *settings(steps=LONG)))
     assert "Ended after 1 s" in text_of(views[-1].status)
     assert load_agent(fresh_runs.get(views[0].run_id).checkpoint).recipe.steps == LONG
@@ -239,7 +239,7 @@ def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(fresh_ru
         raise WorkerDied("worker 0 failed:\nTraceback (most recent call last): secret")
         yield
 
-    monkeypatch.setattr(retrain, "train_recipe", broken)
+    monkeypatch.setattr(train, "train_recipe", broken)
     views = list(retrain.train(None, [], None, "cartpole", *settings()))
     assert "The training broke down" in views[-1].status
     assert "Traceback" not in str(views)
@@ -247,7 +247,7 @@ def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(fresh_ru
 
 
 def test_one_who_waits_can_stop(fresh_runs, monkeypatch):
-    monkeypatch.setattr(retrain, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(train, "LOOK_SECONDS", 0.01)
     for _ in range(AT_ONCE + 1):
         fresh_runs.enter(RECIPES["cartpole"], None)
     views = retrain.train(None, [], None, "cartpole", *settings())

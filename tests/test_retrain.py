@@ -26,7 +26,7 @@ from tests.serving import App, text_of
 from tests.trainings import settings
 from training.log import Progress
 from training.recipes import RECIPES
-from ui.retrain import routes, runs
+from ui.retrain import routes, runs, train
 from ui.retrain import tab as retrain
 from ui.retrain.earlier import MOST_LINES, POINTS, lines, thinned, with_run
 from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
@@ -219,7 +219,7 @@ def test_only_a_page_that_was_there_can_be_missed(fresh_runs, monkeypatch):
 
 def test_a_training_whose_page_stays_away_is_over_and_keeps_what_it_has_learnt(fresh_runs, monkeypatch):
     monkeypatch.setattr(runs, "SILENCE_SECONDS", 0.0)
-    monkeypatch.setattr(retrain, "AWAY_SECONDS", 1.0)
+    monkeypatch.setattr(train, "AWAY_SECONDS", 1.0)
     told = retrain.train(None, [], None, "cartpole", *settings(steps=LONG))
     run = fresh_runs.get(next(told).run_id)
     run.hear()
@@ -227,6 +227,13 @@ def test_a_training_whose_page_stays_away_is_over_and_keeps_what_it_has_learnt(f
     assert any(sentence.startswith("Paused: this page could not be reached.") for sentence in said)
     assert said[-1].startswith("Stopped early; what it had learnt is kept.")
     assert load_agent(run.checkpoint).recipe == run.recipe
+
+
+def test_who_was_away_for_a_moment_keeps_their_turn(fresh_runs):
+    first, other = (fresh_runs.enter(CARTPOLE, None) for _ in range(2))
+    first.hear()
+    assert list(train.wait_for_page(first)) == []
+    assert [fresh_runs.ahead(run) for run in (first, other)] == [0, 1]
 
 
 @given(name=ANYTHING)
@@ -265,7 +272,7 @@ def page(app: App, browser: Browser):
         yield opened
 
 
-def train(page: Page, lesson: str, steps: int) -> None:
+def train_lesson(page: Page, lesson: str, steps: int) -> None:
     """Trains with a lesson's settings until the end."""
     page.get_by_label(lesson, exact=True).click()
     expect(page.get_by_label("Steps", exact=True)).to_have_value(str(CARTPOLE.steps))  # the lesson has been laid out
@@ -284,13 +291,13 @@ def test_a_visitor_compares_lessons_and_takes_an_earlier_one_home(page, tmp_path
     expect(page.locator("#lesson")).to_contain_text("entropy")
     legend = page.locator("#learning-curve .legend")
 
-    train(page, "Learning rate too high", 5_000)
+    train_lesson(page, "Learning rate too high", 5_000)
     small = page.locator("#vital-curves .curve")
     expect(small).to_have_count(len(VITALS))
     assert all(len(text) > 0 for text in page.locator("#vital-curves output").all_inner_texts())
     expect(legend).to_have_count(0)
 
-    train(page, "One worker", 5_000)
+    train_lesson(page, "One worker", 5_000)
     expect(legend.locator(".now")).to_have_text("this training: steps 5,000, workers 1")
     expect(legend.locator("li:not(.now)")).to_contain_text("steps 5,000, learning rate 0.1")
     expect(page.locator("#learning-curve polyline.earlier")).to_have_count(1)

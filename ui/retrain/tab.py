@@ -1,10 +1,7 @@
 """The Retrain tab: a visitor trains an agent, sees it learn, and compares it with what it was."""
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from html import escape
-from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -14,31 +11,22 @@ from a3c_core.checkpoint import CheckpointError, load_agent
 from a3c_core.recipe import Recipe
 from training.log import Progress, read_log
 from training.recipes import RECIPES
-from training.run import WorkerDied
-from training.run import train as train_recipe
 from ui.episodes import record
-from ui.figures import Line, number
+from ui.figures import number
 from ui.games import game_of
 from ui.retrain import publishing
-from ui.retrain.archive import archive_of, packed
+from ui.retrain.archive import archive_of
 from ui.retrain.earlier import Earlier, lines, with_run
 from ui.retrain.learning import learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
-from ui.retrain.runs import AT_ONCE, AWAY_SECONDS, RUNS, LineFull, Run
+from ui.retrain.runs import RUNS, Run
+from ui.retrain.train import TOO_HIGH, UNCHANGED, View, throw_away, train
 from ui.screen import PLAIN, Shot, into_view, screen, script, show
-from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, recipe_of, refusal
-from ui.status import duration, status_of
-from ui.visitors import address_of
-
-MOST_SECONDS = 300.0
-"""A training ends after so long, however many steps it was given."""
-LOOK_SECONDS = 0.25
-"""How often a run that waits in line looks whether it is its turn."""
+from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, refusal
+from ui.status import status_of
 
 READY = "CartPole takes seconds, Pendulum about a minute; five minutes at most."
 IDLE = "Nothing is being trained."
-TOO_HIGH = "A lower learning rate or a shorter training often helps."
-UNCHANGED = gr.skip()
 TRAIN_TOLD = (
     "Trains an agent and tells how it goes, a few times a second: the game ("
     + " or ".join(TRAINABLE)
@@ -47,25 +35,6 @@ TRAIN_TOLD = (
     + "."
 )
 """What the endpoint's page says of it."""
-
-
-class View(NamedTuple):
-    """What a training shows, part by part."""
-
-    run_id: Any = UNCHANGED
-    status: Any = UNCHANGED
-    curve: Any = UNCHANGED
-    screen: Any = UNCHANGED
-    download: Any = UNCHANGED
-    again: Any = UNCHANGED
-    train_button: Any = UNCHANGED
-    stop_button: Any = UNCHANGED
-    sharing: Any = UNCHANGED
-    vitals: Any = UNCHANGED
-    earlier: Any = UNCHANGED
-    clear: Any = UNCHANGED
-    past: Any = UNCHANGED
-    presence: Any = UNCHANGED
 
 
 class Figures(NamedTuple):
@@ -203,13 +172,6 @@ def forget(game: object, run_id: str | None, earlier: Sequence[Earlier]) -> tupl
     return kept, curve, gr.update(visible=False), gr.update(visible=False)
 
 
-def throw_away(earlier: Sequence[Earlier], kept: Sequence[Earlier]) -> None:
-    """Discards the trainings of the visit that are not kept."""
-    for each in earlier:
-        if each not in kept:
-            RUNS.discard(each.run_id)
-
-
 def ready(run_id: str | None, earlier: Sequence[Earlier]) -> tuple[Any, Any, Any, Any]:
     """Train and Clear can be pressed, Stop cannot; the trainings of the visit can be looked at."""
     names = [(words_of(each), each.run_id) for each in earlier]
@@ -221,136 +183,6 @@ def ready(run_id: str | None, earlier: Sequence[Earlier]) -> tuple[Any, Any, Any
 def words_of(each: Earlier) -> str:
     """A training in a few words."""
     return f"{game_of(each.env).name}, {each.line.words}: {number(each.line.y[-1])}"
-
-
-def train(
-    previous: str | None,
-    earlier: Sequence[Earlier],
-    request: gr.Request | None,  # gradio hands it to positional parameters alone
-    game: object,
-    *values: object,
-) -> Iterator[View]:
-    """Trains an agent within the bounds for visitors, after waiting for a turn."""
-    recipe = recipe_of(game, values)
-    try:
-        run = RUNS.enter(recipe, request.session_hash if request else None, address_of(request))
-    except LineFull as full:
-        raise refusal(str(full)) from None
-    if not any(each.run_id == previous for each in earlier):  # it came to nothing
-        RUNS.discard(previous)
-    past = lines(earlier, recipe.env)
-    try:
-        yield View(
-            run_id=run.id,
-            status=status_of("Starting the workers."),
-            curve=learning_curve(recipe, [], past),
-            vitals="",
-            clear=gr.update(visible=bool(past), interactive=False),
-            screen=[],
-            download=gr.update(visible=False),
-            again=gr.update(visible=False),
-            sharing=gr.update(visible=False),
-            past=gr.update(visible=False),
-            train_button=gr.update(interactive=False),
-            stop_button=gr.update(interactive=True),
-            presence=run.id,
-        )
-        yield from wait_in_line(run)
-        yield from learn(run, earlier)
-    except GeneratorExit:  # the visitor has gone
-        run.forgotten = True
-        raise
-    finally:
-        RUNS.leave(run)
-
-
-def named_settings() -> Signature:
-    """What gradio tells programs of `train`: each setting by its name, where Python knows but `*values`."""
-    told = signature(train)
-    settings = [Parameter(each.field, Parameter.POSITIONAL_OR_KEYWORD) for each in SETTINGS]
-    return told.replace(parameters=[*list(told.parameters.values())[:-1], *settings])
-
-
-train.__signature__ = named_settings()
-
-
-def wait_in_line(run: Run) -> Iterator[View]:
-    """Yields until it is `run`'s turn, often, so that a visitor who leaves is noticed."""
-    said = None
-    while not run.stop.is_set() and (ahead := RUNS.ahead(run)) >= AT_ONCE:
-        place = ahead - AT_ONCE
-        words = f"{place} more wait before you." if place else "You are next."
-        sentence = f"Two trainings are running; yours starts when one ends. {words}"
-        yield View(status=status_of(sentence)) if sentence != said else View()
-        said = sentence
-        time.sleep(LOOK_SECONDS)
-
-
-def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
-    """Trains, showing each moment, and then hands out the checkpoint."""
-    past = lines(earlier, run.recipe.env)
-    if run.stop.is_set():
-        yield View(status=status_of("Stopped before it began: nothing was trained."))
-        return
-    moments: list[Progress] = []
-    try:
-        yield from sit(run, moments, past)
-        while not is_over(run, moments):
-            yield from wait_for_page(run)
-            yield from wait_in_line(run)
-            if not run.stop.is_set():
-                yield from sit(run, moments, past)
-        archive = packed(run)
-    except WorkerDied:
-        yield View(status=status_of(f"The training broke down. {TOO_HIGH}"))
-        return
-    except (CheckpointError, OSError, EOFError):
-        yield View(status=status_of("The training could not go on: the server is out of room. Please try later."))
-        return
-    run.last = moments[-1]
-    kept = with_run(earlier, run.id, run.recipe, moments)
-    throw_away(earlier, kept)
-    run.outcome = outcome_of(run, run.last)
-    yield View(
-        status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
-        download=gr.update(value=str(archive), visible=True),
-        sharing=gr.update(visible=True),
-        earlier=kept,
-    )
-
-
-def sit(run: Run, moments: list[Progress], past: Sequence[Line]) -> Iterator[View]:
-    """Trains on from the last of `moments`, to which it adds, until the run is over or its page seems to be lost."""
-
-    def enough() -> bool:
-        return run.alone or is_over(run, moments)
-
-    with closing(train_recipe(run.recipe, run.checkpoint, resume=bool(moments), stop=enough)) as progress:
-        for moment in progress:
-            moments.append(moment)
-            sentence = "Stopping." if run.stop.is_set() else f"Training {game_of(run.recipe.env).name}."
-            yield View(
-                status=status_of(sentence, moment),
-                curve=learning_curve(run.recipe, moments, past),
-                vitals=vital_curves(run.recipe, moments),
-            )
-
-
-def is_over(run: Run, moments: Sequence[Progress]) -> bool:
-    """Whether nothing is left to train, or no time, or the visitor has had enough."""
-    spent = moments and (moments[-1].steps >= run.recipe.steps or moments[-1].seconds >= MOST_SECONDS)
-    return run.stop.is_set() or bool(spent)
-
-
-def wait_for_page(run: Run) -> Iterator[View]:
-    """Yields until the visitor's page is back, at the end of the line, or has been away for too long."""
-    RUNS.pause(run)
-    while run.alone and not run.stop.is_set():
-        yield View(status=status_of("Paused: this page could not be reached. It goes on when the page is back."))
-        if run.silence > AWAY_SECONDS:
-            run.stop.set()
-        time.sleep(LOOK_SECONDS)
-    RUNS.line_up(run)
 
 
 def restore(run_id: str | None, request: gr.Request) -> list[Any]:
@@ -420,12 +252,3 @@ def compare(run_id: str | None) -> tuple[Any, Any, Any]:
         return UNCHANGED, status_of(f"{run.outcome} The games could not be recorded. Please try later."), UNCHANGED
     sentence = f"{run.outcome} Both games below start from seed {seed}."
     return show(*shots), status_of(sentence, run.last, over=True), gr.update(visible=True)
-
-
-def outcome_of(run: Run, last: Progress) -> str:
-    """How a run ended, in a sentence."""
-    if run.stop.is_set():
-        return "Stopped early; what it had learnt is kept."
-    if last.steps < run.recipe.steps:
-        return f"Ended after {duration(MOST_SECONDS)}, the most that a visitor's training may take."
-    return f"Trained in {duration(last.seconds)}."
