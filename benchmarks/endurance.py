@@ -4,8 +4,8 @@
     python -m benchmarks.endurance --trainings 2 --games 10
 
 A training is short, shows its two games, and is that of a new visitor; games are those of the agents named, watched to
-their end or for so many chunks. Kept are the resident memory of the server's own process, its threads, its open files,
-and the megabytes that its temporary files take. Linux alone, since it reads /proc.
+their end or for so many chunks. Kept are the memory of the server's own process, what of it are chunks of games,
+its threads, its open files, and the megabytes that its temporary files take. Linux alone, since it reads /proc.
 """
 
 import tempfile
@@ -34,6 +34,8 @@ class State(NamedTuple):
     after: str
     memory_mb: int
     threads: int
+    chunks_mb: float
+    """Of the memory, what chunks of games take that are kept for whoever watches them next."""
     open_files: int
     files_mb: float
 
@@ -64,7 +66,8 @@ def state(app: App, after: str) -> State:
     told = {words[0]: int(words[1]) for words in lines if words[0] in ("VmRSS:", "Threads:")}
     files = sum(1 for _ in (process / "fd").iterdir())
     written = sum(path.stat().st_size for path in (app.output.parent / "tmp").rglob("*") if path.is_file())
-    return State(after, told["VmRSS:"] // 1024, told["Threads:"], files, round(written / 2**20, 1))
+    chunks = httpx.get(f"{app.url}healthz", timeout=PATIENCE).json()["chunks_mb"]
+    return State(after, told["VmRSS:"] // 1024, told["Threads:"], chunks, files, round(written / 2**20, 1))
 
 
 def in_tenths(app: App, what: str, count: int, act: Callable[[int], None]) -> Iterator[State]:

@@ -95,14 +95,15 @@ def load(result: dict) -> list[str]:
 
 def endurance(result: dict) -> list[str]:
     """The section on growth."""
-    columns = ("after", "memory_mb", "threads", "open_files", "files_mb")
+    columns = ("after", "memory_mb", "chunks_mb", "threads", "open_files", "files_mb")
     return [
         "## Endurance",
         "`python -m benchmarks.endurance` (its first lines tell how). The server's process, after visitors who came "
-        "one after the other.",
+        "one after the other. Its memory grows with the chunks of games, which are kept up to a limit for who watches "
+        "the same next, and with the games under way, sixteen at most, each with emulators of its own.",
         where(result),
         table(
-            ("after", "memory, MiB", "threads", "open files", "temporary files, MiB"),
+            ("after", "memory, MiB", "of it chunks", "threads", "open files", "temporary files, MiB"),
             ([state[column] for column in columns] for state in result["states"]),
         ),
     ]

@@ -12,7 +12,7 @@ import ui.broadcast.routes
 import ui.broadcast.stream
 import zoo
 from ui.broadcast.routes import LAST_SEED, ROUTES, Refused, ticket_of
-from ui.broadcast.stream import MOST_CHUNKS, Broadcasts, Full, Ticket
+from ui.broadcast.stream import MOST_CHUNKS, Broadcasts, Full, Ticket, agent_of
 from ui.episodes import scratch
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
@@ -125,5 +125,13 @@ def test_a_video_counts_among_the_games_of_who_asks_for_it(monkeypatch):
     other.join(30.0)
 
 
-def test_the_app_tells_that_it_is_well():
-    assert CLIENT.get("/healthz").json()["status"] == "ok"
+def test_the_app_tells_that_it_is_well_and_what_it_does(monkeypatch):
+    broadcasts = Broadcasts(agent_of)
+    monkeypatch.setattr(ui.broadcast.routes, "BROADCASTS", broadcasts)
+    assert CLIENT.get("/healthz").json() == {"status": "ok", "games": 0, "players": 0, "chunks_mb": 0.0}
+    CLIENT.get("/arcade/chunk", params={"agent": "cartpole", "seed": 774, "n": 2})
+    told = CLIENT.get("/healthz").json()
+    assert told["games"] == 1
+    assert told["chunks_mb"] == pytest.approx(broadcasts.size / 2**20, abs=0.2)
+    assert told["chunks_mb"] > 0
+    broadcasts.end()

@@ -261,8 +261,10 @@ def file_name(ticket: Ticket) -> str:
 
 
 def health(request: Request) -> Response:
-    """GET /healthz: the app answers, how many games are under way, and how many visitors play one themselves."""
-    return JSONResponse({"status": "ok", "games": BROADCASTS.under_way(), "players": len(LIVES)})
+    """GET /healthz: the app answers, how many games are under way, how many visitors play one themselves, and what the
+    chunks of games take."""
+    told = {"games": BROADCASTS.under_way(), "players": len(LIVES), "chunks_mb": round(BROADCASTS.size / 2**20, 1)}
+    return JSONResponse({"status": "ok"} | told)
 
 
 def refusal(status: int, sentence: str) -> Response:

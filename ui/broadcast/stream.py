@@ -51,7 +51,7 @@ AT_ONCE_EACH = 12
 """Of them for one address, which may be a whole school's."""
 LEFT_SECONDS = 5.0
 """A game that nobody has asked for so long makes room for another where there is none."""
-KEPT_BYTES = 64 * 2**20
+KEPT_BYTES = 32 * 2**20
 """Chunks of games that are over, and of those under way, that are kept."""
 STAGE = Stage(places=os.cpu_count() or 1)
 START_SECONDS = 6.0
@@ -446,6 +446,11 @@ class Broadcasts:
         """Games that have yet to end and that somebody watches."""
         return sum(game.alive for game in list(self._games.values()))
 
+    @property
+    def size(self) -> int:
+        """Bytes of all chunks that are kept."""
+        return sum(game.size for game in list(self._games.values()))
+
     def _make_room(self, address: str | None) -> None:
         """Ends games that were left, where no other could begin. Raises Full where none was left."""
         games = list(self._games.values())
@@ -465,7 +470,7 @@ class Broadcasts:
         """Games that were left, which nobody can watch any more; then of those that are over the ones not asked for
         longest, until the others fit."""
         self._games = {ticket: game for ticket, game in self._games.items() if not game.left}
-        size = sum(game.size for game in self._games.values())
+        size = self.size
         for game in sorted(self._games.values(), key=lambda game: game.unasked, reverse=True):
             if size <= KEPT_BYTES:
                 return
