@@ -23,7 +23,7 @@ import tyro
 from benchmarks.results import PACKAGES, machine, save
 from tests.processes import memory
 from tests.serving import serve
-from ui.broadcast.stream import header_of
+from ui.broadcast.chunks import header_of
 
 AHEAD_SECONDS = 12.0
 START_SECONDS = 1.5

@@ -28,7 +28,7 @@ from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment, patch
 from tests.processes import wait_until
 from tests.serving import ROOT, App, serve, text_of
 from training.recipes import RECIPES
-from ui.broadcast import guests, stream
+from ui.broadcast import chunks, guests, stream
 from ui.broadcast.routes import ticket_of
 from ui.retrain import publishing
 from ui.retrain.runs import RUNS, Runs
@@ -204,7 +204,7 @@ def complaint(app: App) -> str:
 
 def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(server, repository, monkeypatch, capsys):
     server.put("stranger/breaks", repository)
-    monkeypatch.setattr(stream, "moments", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(chunks, "moments", lambda *_, **__: 1 / 0)
     with pytest.raises(gr.Error, match="stranger/breaks cannot play") as refused:
         strangers.invite({"agent": "stranger/breaks", "seed": "5"})
     assert not refused.value.print_exception

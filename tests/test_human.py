@@ -27,8 +27,9 @@ from tests.browsing import PATIENCE, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
+from ui.broadcast.chunks import ACTIONS, Ticket, header_of
 from ui.broadcast.routes import LAST_SEED, Refused
-from ui.broadcast.stream import ACTIONS, BROADCASTS, Ticket, header_of
+from ui.broadcast.stream import BROADCASTS
 from ui.play import tab as human
 from ui.play.game import Game
 from ui.play.live import LIVES, Lives, Taken

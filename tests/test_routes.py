@@ -11,8 +11,9 @@ from starlette.testclient import TestClient
 import ui.broadcast.routes
 import ui.broadcast.stream
 import zoo
+from ui.broadcast.chunks import MOST_CHUNKS, Ticket
 from ui.broadcast.routes import LAST_SEED, ROUTES, Refused, ticket_of
-from ui.broadcast.stream import MOST_CHUNKS, Broadcasts, Full, Ticket, agent_of
+from ui.broadcast.stream import Broadcasts, Full, agent_of
 from ui.episodes import scratch
 
 CLIENT = TestClient(Starlette(routes=ROUTES))

@@ -17,12 +17,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import ui.broadcast.chunks
 import ui.broadcast.stream
 from a3c_core.play import film, play
 from tests import toy
 from tests.processes import wait_until
+from ui.broadcast.chunks import Palette, Ticket, chunks, palette_of
 from ui.broadcast.stage import Stage
-from ui.broadcast.stream import STAGE, Broadcast, Broadcasts, Full, Palette, Ticket, chunks, palette_of
+from ui.broadcast.stream import STAGE, Broadcast, Broadcasts, Full
 
 AGENT = toy.balancer()
 TICKET = Ticket("balancer", seed=3)
@@ -55,7 +57,7 @@ STEPS = 130
 def game():
     """A game, chunk by chunk, that is cut after some steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ui.broadcast.stream, "MOST_STEPS", STEPS)
+        patch.setattr(ui.broadcast.chunks, "MOST_STEPS", STEPS)
         return [read(part.chunk) for part in chunks(TICKET, AGENT)]
 
 

@@ -11,7 +11,7 @@ import imageio.v3 as iio
 import zoo
 from a3c_core.checkpoint import MODEL
 from a3c_core.play import moments
-from ui.broadcast.stream import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
+from ui.broadcast.chunks import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
 from zoo import ZooEntry
 
 STILLS = Path(__file__).parent / "stills"

@@ -11,7 +11,8 @@ from PIL import Image
 
 from a3c_core.play import Film
 from a3c_core.video import write_mp4
-from ui.broadcast.stream import SECONDS_PER_CHUNK, Broadcast, Part, header_of, pixels_of
+from ui.broadcast.chunks import SECONDS_PER_CHUNK, Part, header_of, pixels_of
+from ui.broadcast.stream import Broadcast
 from ui.episodes import Recording
 
 GIF_SECONDS = 20

@@ -16,21 +16,12 @@ from a3c_core.agent import Agent
 from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
+from ui.broadcast.chunks import MOST_CHUNKS, MOST_STEPS, Part, Ticket, header_of
 from ui.broadcast.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
 from ui.broadcast.guests import watchable
 from ui.broadcast.nudges import nudges_of
 from ui.broadcast.sights import look
-from ui.broadcast.stream import (
-    BROADCASTS,
-    MOST_CHUNKS,
-    MOST_STEPS,
-    Broadcast,
-    BrokenOff,
-    Full,
-    Part,
-    Ticket,
-    header_of,
-)
+from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff, Full
 from ui.episodes import SHELF, Recording, new_video
 from ui.line import Busy, Line
 from ui.play.live import LIVES

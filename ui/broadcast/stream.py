@@ -1,39 +1,27 @@
 """Games streamed while they are played. A game is a function of its Ticket: it is played once, by a thread that keeps
-some way ahead of whoever watches, and cut into chunks that all who watch it share.
-
-A chunk is a second of play, the first one half: four bytes with the header's length, the header as JSON, and compressed
-pixels. Each pixel is a number in a palette; all pictures but a chunk's first are XORed with the one before.
-"""
+some way ahead of whoever watches, and cut into chunks that all who watch it share."""
 
 import asyncio
 import atexit
-import json
 import math
 import os
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from functools import cache, lru_cache
-from itertools import count, islice, pairwise
-from typing import Any, NamedTuple
-
-import numpy as np
+from functools import lru_cache
+from itertools import count
+from typing import NamedTuple
 
 import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import Protocol, make_env
-from a3c_core.nudge import Nudge, kinds_of
-from a3c_core.play import Moment, moments
 from a3c_core.recipe import Recipe
+from ui.broadcast.chunks import SECONDS_PER_CHUNK, Part, Ticket, chunks
 from ui.broadcast.guests import watchable
-from ui.broadcast.nudges import written
-from ui.broadcast.sights import Sight, sight_of
 from ui.broadcast.stage import Stage
 
-SECONDS_PER_CHUNK, SECONDS_OF_FIRST = 1.0, 0.5
 AHEAD_SECONDS = 30.0
 """How far a game is played ahead of whoever watches it, once they have watched half as long; nobody watches, nothing
 is played."""
@@ -56,39 +44,6 @@ KEPT_BYTES = 32 * 2**20
 STAGE = Stage(places=os.cpu_count() or 1)
 START_SECONDS = 6.0
 """A viewer who would have nothing more to see within so long goes before games that have yet to begin."""
-MOST_STEPS = 27_000
-"""Steps of a game that are shown: half an hour of Atari."""
-MOST_CHUNKS = MOST_STEPS
-"""No game has as many."""
-
-
-class Ticket(NamedTuple):
-    """Which game: the same ticket is the same game, to the last pixel."""
-
-    agent: str
-    seed: int
-    snapshot: int = 100
-    greedy: bool = True
-    protocol: Protocol = "classic"
-    nudges: tuple[Nudge, ...] = ()
-    commit: str = ""
-    """Of the repository, where the agent is a stranger's."""
-
-
-class Part(NamedTuple):
-    """Some steps of a game: the chunk that players get, and what the agent saw in them where that is pictures."""
-
-    first: int
-    """The first of the steps."""
-    rewards: float
-    """What they earned together."""
-    chunk: bytes
-    sight: Sight | None
-
-    @property
-    def size(self) -> int:
-        """Bytes that it takes."""
-        return len(self.chunk) + (len(self.sight.frames) if self.sight else 0)
 
 
 class BrokenOff(RuntimeError):
@@ -104,62 +59,6 @@ class Listener(NamedTuple):
 
 class Full(RuntimeError):
     """So many games are being played that no other can start."""
-
-
-class Palette:
-    """The colours of an environment's pictures, numbered as they appear; one more than 256 becomes the nearest."""
-
-    def __init__(self) -> None:
-        self._numbers = np.full(2**18, -1, dtype=np.int16)  # six bits of each channel are told apart
-        self._colours = np.zeros((256, 3), dtype=np.uint8)
-        self._count = 0
-        self._lock = threading.Lock()
-
-    def index(self, picture: np.ndarray) -> np.ndarray:
-        """uint8 [rows, width] numbers of the colours of some rows of a picture, uint8 [rows, width, 3]."""
-        red, green, blue = (picture[..., channel].astype(np.uint32) >> 2 for channel in range(3))
-        packed = red << 12 | green << 6 | blue
-        numbers = self._numbers[packed]
-        if (numbers < 0).any():
-            self._learn(picture[numbers < 0], packed[numbers < 0])
-            numbers = self._numbers[packed]
-        return numbers.astype(np.uint8)
-
-    def _learn(self, colours: np.ndarray, packed: np.ndarray) -> None:
-        with self._lock:
-            places, examples = np.unique(packed, return_index=True)
-            for where, colour in zip(places, colours[examples], strict=True):
-                if self._numbers[where] < 0 and self._count < 256:
-                    self._colours[self._count], self._numbers[where] = colour, self._count
-                    self._count += 1
-                elif self._numbers[where] < 0:
-                    self._numbers[where] = np.abs(self._colours.astype(int) - colour).sum(1).argmin()
-
-    def tobytes(self) -> bytes:
-        """All 256 colours, three bytes each."""
-        return self._colours.tobytes()
-
-
-@cache
-def palette_of(env: str) -> Palette:
-    """The palette that all games of an environment share."""
-    return Palette()
-
-
-class Screen(NamedTuple):
-    """How games are shown."""
-
-    rate: int
-    """Pictures per second."""
-    pixel: tuple[int, int]
-    """Rows and columns that one fills."""
-
-
-@cache
-def screen_of(recipe: Recipe) -> Screen:
-    """What a recipe's games are shown on."""
-    with closing(make_env(recipe, "rgb_array_list")) as env:
-        return Screen(env.metadata["render_fps"], env.metadata.get("pixel", (1, 1)))
 
 
 def get_ready(recipe: Recipe, protocol: Protocol = "classic") -> None:
@@ -311,99 +210,6 @@ class Broadcast:
                     return False
                 self._changed.wait(IDLE_SECONDS)
             return not self._ended
-
-
-def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
-    """Plays a game and cuts it into chunks."""
-    palette, (rate, pixel) = palette_of(agent.recipe.env), screen_of(agent.recipe)
-    part: list[Moment] = []
-    first, pictures = 0, 0
-    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "nudges": ticket.nudges}
-    with closing(moments(agent, ticket.seed, **rules, watched=True)) as game:
-        for step, moment in enumerate(islice(game, MOST_STEPS), start=1):
-            part.append(moment)
-            pictures += len(moment.pictures)
-            over = moment.over or step == MOST_STEPS
-            if over or pictures >= rate * (SECONDS_PER_CHUNK if first else SECONDS_OF_FIRST):
-                about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
-                rewards = sum(moment.reward for moment in part)
-                yield Part(first, rewards, packed(part, first, over, palette, about), sight_of(part))
-                part, first, pictures = [], step, 0
-
-
-def about_game(ticket: Ticket, agent: Agent, moment: Moment, rate: int, pixel: tuple[int, int]) -> dict[str, Any]:
-    """What the first chunk tells of the whole game."""
-    height, width, _ = moment.pictures[0].shape
-    return {
-        "game": {
-            **ticket._asdict(),
-            "nudges": written(ticket.nudges),
-            "env": agent.recipe.env,
-            "height": height,
-            "width": width,
-            "pixel": pixel,
-            "rate": rate,
-            "actions": ALL_ACTIONS if agent.recipe.full_action_space else ACTIONS.get(agent.recipe.env),
-            "kinds": kinds_of(agent.recipe),
-            "pictured": moment.obs.ndim == 3,
-            "trained": agent.steps,
-        }
-    }
-
-
-ACTIONS = {
-    "CartPole-v1": ["left", "right"],
-    "ALE/Pong-v5": ["wait", "fire", "up", "down", "up, fire", "down, fire"],
-    "ALE/Breakout-v5": ["wait", "fire", "right", "left"],
-    "ALE/SpaceInvaders-v5": ["wait", "fire", "right", "left", "right, fire", "left, fire"],
-}
-"""What each action does; Pendulum's is a torque."""
-
-DIRECTIONS = ["up", "right", "left", "down", "up right", "up left", "down right", "down left"]
-ALL_ACTIONS = ["wait", "fire", *DIRECTIONS, *(f"{direction}, fire" for direction in DIRECTIONS)]
-"""What each action of an Atari's full set does, in ALE's order."""
-
-
-def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:
-    """Some steps of a game as one chunk."""
-    frames = numbered([picture for moment in part for picture in moment.pictures], palette)
-    frames[1:] ^= frames[:-1].copy()
-    header = about | {
-        "first": first,
-        "over": over,
-        "pictures": [len(moment.pictures) for moment in part],
-        "actions": [np.round(moment.action, 3).tolist() for moment in part],
-        "policies": [np.round(moment.policy, 3).tolist() for moment in part],
-        "values": [round(moment.value, 3) for moment in part],
-        "rewards": [round(moment.reward, 6) for moment in part],
-    }
-    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()  # no browser reads Infinity
-    return len(text).to_bytes(4, "little") + text + zlib.compress(palette.tobytes() + frames.tobytes(), 1)
-
-
-def numbered(pictures: list[np.ndarray], palette: Palette) -> np.ndarray:
-    """uint8 [pictures, height, width] numbers of their colours. Few rows change from one picture to the next."""
-    numbers = np.empty((len(pictures), *pictures[0].shape[:2]), np.uint8)
-    numbers[0] = palette.index(pictures[0])
-    for i, (before, picture) in enumerate(pairwise(pictures), start=1):
-        rows = (picture != before).any((1, 2))
-        numbers[i] = numbers[i - 1]
-        numbers[i, rows] = palette.index(picture[rows])
-    return numbers
-
-
-def header_of(chunk: bytes) -> dict[str, Any]:
-    """What a chunk tells of its steps."""
-    return json.loads(chunk[4 : _pixels_at(chunk)])
-
-
-def pixels_of(chunk: bytes) -> bytes:
-    """A chunk's colours and pictures, unpacked."""
-    return zlib.decompress(chunk[_pixels_at(chunk) :])
-
-
-def _pixels_at(chunk: bytes) -> int:
-    return 4 + int.from_bytes(chunk[:4], "little")
 
 
 def make_room(games: list[Broadcast], most: int) -> None:

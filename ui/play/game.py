@@ -1,6 +1,6 @@
 """A game that a visitor plays step by step, and the messages that show it.
 
-A message is a chunk (see ui/broadcast/stream.py) with its length in four bytes before it: one per step, and first of
+A message is a chunk (see ui/broadcast/chunks.py) with its length in four bytes before it: one per step, and first of
 all one with the picture before the first step. A chunk without pixels says why a game ended before its end.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from a3c_core.envs import make_env
 from a3c_core.play import Moment, check_seeds
 from a3c_core.recipe import Recipe
-from ui.broadcast.stream import ACTIONS, packed, palette_of
+from ui.broadcast.chunks import ACTIONS, packed, palette_of
 from ui.play.pad import Pad
 
 

@@ -12,8 +12,9 @@ import zoo
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
+from ui.broadcast.chunks import Ticket
 from ui.broadcast.routes import LAST_SEED, Refused, number, refusal, ticket_of
-from ui.broadcast.stream import BROADCASTS, Full, Ticket
+from ui.broadcast.stream import BROADCASTS, Full
 from ui.play.live import LIVES, Stream, Taken
 from ui.play.pad import CONTROLS, WORDS
 from ui.visitors import address_of

@@ -1,11 +1,11 @@
-"""The player: a canvas with a streamed game (see ui/broadcast/stream.py), and what its agent thinks beside it."""
+"""The player: a canvas with a streamed game (see ui/broadcast/chunks.py), and what its agent thinks beside it."""
 
 from typing import Any
 
 import gradio as gr
 
+from ui.broadcast.chunks import Ticket
 from ui.broadcast.nudges import written
-from ui.broadcast.stream import Ticket
 from ui.screen import PLAIN, script
 
 

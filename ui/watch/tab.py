@@ -10,10 +10,11 @@ import gradio as gr
 
 import zoo
 from a3c_core.atari import ROMS
+from ui.broadcast.chunks import MOST_STEPS
 from ui.broadcast.guests import Watchable, watchable
 from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, ticket_of
 from ui.broadcast.routes import number as whole_of
-from ui.broadcast.stream import BROADCASTS, MOST_STEPS, get_ready
+from ui.broadcast.stream import BROADCASTS, get_ready
 from ui.figures import number
 from ui.games import game_of
 from ui.screen import PLAIN, into_view, link_to
