@@ -1,5 +1,5 @@
 // What all who show streamed games share: where the server is, how parts of the page are made, how chunks become pictures
-// (see ui/broadcast/stream.py).
+// (see ui/broadcast/chunks.py).
 const base = (window.gradio_config?.root || "").replace(/\/$/, "");
 
 function make(tag, className, text = "", attributes = {}) {

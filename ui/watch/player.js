@@ -1,5 +1,5 @@
 // Runs once per player. `element`, `props` and `watch` are gradio's; a value is a ticket: agent, seed, snapshot, actions,
-// protocol, nudges, and `at`, the step to begin with. Games come from /arcade/chunk, about a second each (see ui/broadcast/stream.py).
+// protocol, nudges, and `at`, the step to begin with. Games come from /arcade/chunk, about a second each (see ui/broadcast/chunks.py).
 const root = element.querySelector(".player");
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const AHEAD = 12; // seconds that are fetched ahead
@@ -89,6 +89,7 @@ async function fetchMore() {
     const left = mine.about ? Math.floor(ahead / mine.about.rate / pace) : 0;
     const got = await fetch(`${base}/arcade/chunk?${query(mine.ticket, { n: mine.chunks.length, ahead: left })}`);
     if (mine !== game) return;
+    if (got.ok) mine.trouble = "";
     if (got.status === 200) take(mine, await got.arrayBuffer());
     else if (got.status === 204) mine.over = true;
     else if (got.status !== 202) {
@@ -120,7 +121,6 @@ function take(mine, buffer) {
   });
   mine.chunks.push({ first: header.first, data });
   mine.over = header.over;
-  mine.trouble = "";
   bar.max = mine.pictures - 1;
   if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
     seek(pictureOf(mine.want));
