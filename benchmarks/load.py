@@ -1,11 +1,12 @@
-"""Forty visitors who watch at once, then two hundred clicks at once, on a server of this machine.
+"""Forty visitors who watch at once, then two hundred clicks at once, and all of it again, on a server of this machine.
 
     python -m benchmarks.load
 
 A visitor does what the player does: asks for one chunk after the other until it has some seconds ahead, and shows them
 at the game's own speed, over and over, once there are enough to begin with. It stalls where it then has too few. The
 visitors come within five seconds and share ten games; their own work is done by the machine that serves them. A click
-asks for a game's video through the API; it counts as answered or as refused, with a sentence, or as lost.
+asks for a game's video through the API; it counts as answered or as refused, with a sentence, or as lost. Each time
+the games are others, so that what a server keeps of games would show in its memory.
 """
 
 import asyncio
@@ -30,7 +31,10 @@ START_SECONDS = 1.5
 """Both as in ui/watch/player.js."""
 ARRIVAL_SECONDS = 5.0
 LOOK_SECONDS = 0.05
-GAMES = [{"agent": agent, "seed": seed} for agent, seed in product(("pong", "breakout"), range(1, 6))]
+AGENTS, SEEDS = ("pong", "breakout"), 5
+"""The agents that are watched, and how many games of each."""
+CLICKED = 5
+"""Games that are clicked."""
 
 
 class Visit(NamedTuple):
@@ -78,12 +82,13 @@ async def watch(client: httpx.AsyncClient, game: dict[str, Any], delay: float, s
     return Visit(first, latencies, stalled, shown)
 
 
-async def crowd(url: str, visitors: int, seconds: float) -> list[Visit]:
+async def crowd(url: str, visitors: int, seconds: float, turn: int) -> list[Visit]:
     """All visitors, one after the other and then at once."""
+    games = [{"agent": agent, "seed": SEEDS * turn + seed} for agent, seed in product(AGENTS, range(SEEDS))]
     limits = httpx.Limits(max_connections=visitors)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
         visits = [
-            watch(client, GAMES[i % len(GAMES)], ARRIVAL_SECONDS * i / visitors, seconds) for i in range(visitors)
+            watch(client, games[i % len(games)], ARRIVAL_SECONDS * i / visitors, seconds) for i in range(visitors)
         ]
         return await asyncio.gather(*visits)
 
@@ -100,39 +105,42 @@ async def click(client: httpx.AsyncClient, seed: int) -> str:
         return "lost"
 
 
-async def clicks(url: str, count: int) -> Counter[str]:
+async def clicks(url: str, count: int, turn: int) -> Counter[str]:
     """So many at once."""
     limits = httpx.Limits(max_connections=count, max_keepalive_connections=0)  # each is somebody else's
     async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits) as client:
-        return Counter(await asyncio.gather(*(click(client, seed % 5) for seed in range(count))))
+        return Counter(await asyncio.gather(*(click(client, CLICKED * turn + i % CLICKED) for i in range(count))))
 
 
-def main(visitors: int = 40, seconds: float = 60.0, count: int = 200) -> None:
+def main(visitors: int = 40, seconds: float = 60.0, count: int = 200, times: int = 6) -> None:
     """Measure, and write results/load.json and README.md.
 
     Args:
         visitors: who watch at the same time.
         seconds: how long each watches.
         count: clicks at the same moment.
+        times: that all of them come.
     """
+    visits, outcomes, taken = [], Counter(), []
     with tempfile.TemporaryDirectory() as directory, serve(Path(directory)) as app:
         before = memory(app.pid)
-        visits = asyncio.run(crowd(app.url, visitors, seconds))
-        watched = memory(app.pid)
-        outcomes = asyncio.run(clicks(app.url, count))
-        after = memory(app.pid)
+        for turn in range(times):
+            visits += asyncio.run(crowd(app.url, visitors, seconds, turn))
+            outcomes += asyncio.run(clicks(app.url, count, turn))
+            taken.append(memory(app.pid))
     latencies = sorted(latency for visit in visits for latency in visit.latencies)
     first = [visit.first_chunk for visit in visits]
     result = {
         "machine": machine(*PACKAGES),
         "visitors": visitors,
+        "times": times,
         "seconds": seconds,
         "stalled": sum(visit.stalled > LOOK_SECONDS for visit in visits),
         "longest_stall": max(visit.stalled for visit in visits),
         "first_picture": {"median": statistics.median(first), "slowest": max(first)},
         "request": {"median": statistics.median(latencies), "p95": latencies[round(0.95 * (len(latencies) - 1))]},
         "clicks": dict(outcomes),
-        "memory_mb": [before, watched, after],
+        "memory_mb": {"before": before, "after": taken},
     }
     save("load", result)
 

@@ -71,23 +71,24 @@ def freed(result: dict) -> list[str]:
 def load(result: dict) -> list[str]:
     """The section on many visitors."""
     clicks = ", ".join(f"{count} {outcome}" for outcome, count in sorted(result["clicks"].items()))
-    before, watched, after = result["memory_mb"]
+    taken, times = result["memory_mb"], result["times"]
     first, request = result["first_picture"], result["request"]
     rows = [
-        ("visitors who stalled", f"{result['stalled']} of {result['visitors']}"),
+        ("visitors who stalled", f"{result['stalled']} of {times * result['visitors']}"),
         ("longest stall of a visitor", f"{result['longest_stall']:.2f} s"),
         (
             "first picture",
             f"{first['median']:.2f} s, slowest {first['slowest']:.2f} s",
         ),
         ("answer to a request", f"{request['median']:.3f} s, 95 % within {request['p95']:.2f} s"),
-        (f"{sum(result['clicks'].values())} clicks at once", clicks),
-        ("memory", f"{before} MB, after watching {watched} MB, after the clicks {after} MB"),
+        (f"{times} times {sum(result['clicks'].values()) // times} clicks at once", clicks),
+        ("memory", f"{taken['before']} MB, then after each time {', '.join(map(str, taken['after']))} MB"),
     ]
     return [
         "## Many visitors",
         f"`python -m benchmarks.load` (its first lines tell how). {result['visitors']} visitors watch Pong and "
-        f"Breakout for {result['seconds']:.0f} seconds at the games' own speed, ten games among them.",
+        f"Breakout for {result['seconds']:.0f} seconds at the games' own speed, ten games among them; then come "
+        f"the clicks. All of it happens {times} times, each time with other games.",
         where(result),
         table(("", ""), rows),
     ]

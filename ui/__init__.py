@@ -26,6 +26,9 @@ from ui.theme import CSS, THEME
 from ui.watch import tab as watch_tab
 from ui.watch.early import BeginEarly
 
+SESSIONS = 256
+"""Visitors, and programs, that the server remembers: those seen last. Gradio takes 100 kB for each, 10,000 at most."""
+
 LAUNCH: dict[str, Any] = {
     "theme": THEME,
     "css": CSS,
@@ -36,6 +39,7 @@ LAUNCH: dict[str, Any] = {
     "mcp_server": api.MCP,
     "footer_links": [],
     "max_file_size": "1mb",
+    "state_session_capacity": SESSIONS,
     "app_kwargs": {
         "routes": [*ROUTES, *LIVE_ROUTES, *retrain_routes.ROUTES, *zoo_routes.ROUTES, *how.ROUTES],
         "middleware": [Middleware(BeginEarly)],
