@@ -64,7 +64,7 @@ def game_button(entry: ZooEntry) -> str:
     label = f"Play a few seconds of {game_of(entry.recipe.env).name} by {entry.name}"
     return (
         f'<button type="button" class="replay" data-agent="{entry.name}" data-first="{FIRST_CHUNK}" '
-        f'aria-label="{escape(label)}"><img src="arcade/still?agent={entry.name}" alt="" loading="lazy">'
+        f'aria-label="{escape(label)}"><img src="arcade/still?agent={entry.name}" alt="">'
         "<canvas></canvas></button>"
     )
 
