@@ -129,7 +129,7 @@ def test_a_video_counts_among_the_games_of_who_asks_for_it(monkeypatch):
 def test_the_app_tells_that_it_is_well_and_what_it_does(monkeypatch):
     broadcasts = Broadcasts(agent_of)
     monkeypatch.setattr(ui.broadcast.routes, "BROADCASTS", broadcasts)
-    assert CLIENT.get("/healthz").json() == {"status": "ok", "games": 0, "players": 0, "chunks_mb": 0.0}
+    assert CLIENT.get("/healthz").json().items() >= {"status": "ok", "games": 0, "chunks_mb": 0.0}.items()
     CLIENT.get("/arcade/chunk", params={"agent": "cartpole", "seed": 774, "n": 2})
     told = CLIENT.get("/healthz").json()
     assert told["games"] == 1
