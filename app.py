@@ -26,7 +26,7 @@ def main() -> None:
 
         spaces.GPU(lambda: None)
     import ui
-    from a3c_core.malloc import share_freed_memory
+    from a3c_core.allocator import share_freed_memory
 
     share_freed_memory()
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -29,7 +29,7 @@ class Agent(NamedTuple):
         return make_env(self.recipe, render_mode, protocol)
 
     @torch.no_grad()
-    def think(
+    def policy_and_value(
         self, obs: np.ndarray, memory: Memory | None = None, reset: np.ndarray | None = None
     ) -> tuple[Policy, np.ndarray, Memory]:
         """Policy (batch shape [1, B]), value [B] and new memory for observations [B, ...] of one moment.
@@ -44,5 +44,5 @@ class Agent(NamedTuple):
     def act(self, obs: np.ndarray, memory: Memory | None = None, *, greedy: bool = True) -> tuple[np.ndarray, Memory]:
         """The agent's likeliest action for one observation, or one drawn from its policy (torch.manual_seed decides
         which), and the memory to hand in with the next observation."""
-        policy, _, memory = self.think(np.asarray(obs)[None], memory)
+        policy, _, memory = self.policy_and_value(np.asarray(obs)[None], memory)
         return policy.act(greedy=greedy)[0, 0].numpy(), memory

@@ -5,8 +5,6 @@ maximum of two consecutive ones of the emulator, grey, scaled down; an action ho
 (Mnih et al. 2015, methods: "Preprocessing"). Up to 30 no-ops begin a game, and FIRE where a game needs it.
 """
 
-import atexit
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -26,7 +24,7 @@ ROMS = {"ALE/Pong-v5": "pong", "ALE/Breakout-v5": "breakout", "ALE/SpaceInvaders
 
 
 class AtariGames(AtariVectorEnv):
-    """A batch of one game, with SAME_STEP autoreset and the true rewards. A game is a matter of its seed."""
+    """A batch of one game, with SAME_STEP autoreset and the true rewards. The seed determines the game."""
 
     def __init__(
         self, env: str, count: int, *, sticky: float, full_action_space: bool, threads: int, **picture: int
@@ -65,8 +63,8 @@ class AtariGames(AtariVectorEnv):
         return obs, reward, terminated, truncated, info
 
 
-class Kind(NamedTuple):
-    """What emulators of a single game are alike in."""
+class EmulatorSpec(NamedTuple):
+    """What is fixed when the emulator of a single game is made."""
 
     env: str
     sticky: float
@@ -87,46 +85,20 @@ class Kind(NamedTuple):
         )
 
 
-class Spares:
-    """Emulators that nobody uses any more, for whoever needs another of the same kind.
+class FreshEmulators:
+    """Makes an emulator for each game and closes it after it. A page that plays many games puts a pool in its place."""
 
-    Making one takes a fifth of a second, in which no other thread of Python runs; beginning another game on it does
-    not, and a game is a matter of its seed alone.
-    """
+    def take(self, spec: EmulatorSpec) -> AtariGames:
+        """An emulator that nobody else uses."""
+        return spec.make()
 
-    def __init__(self, of_a_kind: int) -> None:
-        self._of_a_kind = of_a_kind
-        self._spare: dict[Kind, list[AtariGames]] = {}
-        self._lock = threading.Lock()
-
-    def take(self, kind: Kind) -> AtariGames:
-        """One that is spare, or a new one."""
-        with self._lock:
-            spare = self._spare.get(kind)
-            if spare:
-                return spare.pop()
-        return kind.make()
-
-    def leave(self, kind: Kind, games: AtariGames) -> None:
-        """Keeps one for others; with so many of a kind it is closed."""
-        with self._lock:
-            spare = self._spare.setdefault(kind, [])
-            if len(spare) < self._of_a_kind:
-                spare.append(games)
-                return
+    def leave(self, spec: EmulatorSpec, games: AtariGames) -> None:
+        """Takes back an emulator that is no longer needed."""
         games.close()
 
-    def close(self) -> None:
-        """Closes all, before the process ends: their threads must not outlive it."""
-        with self._lock:
-            while self._spare:
-                _, spare = self._spare.popitem()
-                for games in spare:
-                    games.close()
 
-
-SPARES = Spares(of_a_kind=8)
-atexit.register(SPARES.close)
+emulators = FreshEmulators()
+"""Where single games get their emulators from, in this process."""
 
 
 class AtariGame(gym.Env):
@@ -144,9 +116,9 @@ class AtariGame(gym.Env):
 
     def __init__(self, env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> None:
         self.render_mode = render_mode
-        self._used: list[tuple[Kind, AtariGames]] = []
-        kind = Kind(env, sticky, full_action_space)
-        self._games = self._take(kind)
+        self._used: list[tuple[EmulatorSpec, AtariGames]] = []
+        spec = EmulatorSpec(env, sticky, full_action_space)
+        self._games = self._take(spec)
         self.observation_space, self.action_space = (
             self._games.single_observation_space,
             self._games.single_action_space,
@@ -155,14 +127,14 @@ class AtariGame(gym.Env):
         if render_mode is not None:
             self._frames = 2 if render_mode == "rgb_array_list" else FRAMES_PER_STEP
             self.metadata = self.metadata | {"render_fps": FRAMES_PER_SECOND // self._frames}
-            self._screen = self._take(kind._replace(pictures_every=self._frames))
+            self._screen = self._take(spec._replace(pictures_every=self._frames))
         self._pictures: list[np.ndarray] = []
         self._drawing = False
         """Whether the last picture is still being drawn, by the emulator's own thread."""
 
-    def _take(self, kind: Kind) -> AtariGames:
-        games = SPARES.take(kind)
-        self._used.append((kind, games))
+    def _take(self, spec: EmulatorSpec) -> AtariGames:
+        games = emulators.take(spec)
+        self._used.append((spec, games))
         return games
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
@@ -215,7 +187,7 @@ class AtariGame(gym.Env):
     def close(self) -> None:
         self._drawn()
         while self._used:
-            SPARES.leave(*self._used.pop())
+            emulators.leave(*self._used.pop())
 
 
 def make_game(env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> gym.Env:

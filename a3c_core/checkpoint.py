@@ -38,7 +38,7 @@ Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Made:
+class RecipeRecord:
     """The fields of recipe.json."""
 
     steps: Annotated[int, Field(ge=0)]
@@ -64,7 +64,7 @@ def load_agent(directory: Path) -> Agent:
     Raises CheckpointError for a missing, broken or foreign file and for weights that are not the recipe's:
     a missing, extra or wrongly shaped tensor, a value that is not a number or larger than any agent's.
     """
-    recipe, steps = _told(directory)
+    recipe, steps = _read_recipe(directory)
     try:
         agent = Agent.untrained(recipe)._replace(steps=steps)
     except ValueError as error:
@@ -75,17 +75,17 @@ def load_agent(directory: Path) -> Agent:
 
 def recipe_of(directory: Path) -> Recipe:
     """The recipe of the agent that `directory` holds, without loading it. Raises CheckpointError."""
-    return _told(directory)[0]
+    return _read_recipe(directory)[0]
 
 
-def _told(directory: Path) -> tuple[Recipe, int]:
+def _read_recipe(directory: Path) -> tuple[Recipe, int]:
     """What recipe.json tells: the recipe, and the steps trained. Raises CheckpointError."""
     path = directory / RECIPE
     if not path.is_file():
         raise CheckpointError(
             f"{directory} is no checkpoint: it has no {RECIPE}. Name a directory that training wrote."
         )
-    made = parse(Made, read_record(path), path)
+    made = parse(RecipeRecord, read_record(path), path)
     if left_out := {field.name for field in fields(Recipe)} - made.recipe.keys():
         raise CheckpointError(f"{path} lacks recipe.{', recipe.'.join(sorted(left_out))}. {_OTHER_VERSION}")
     return parse(Recipe, made.recipe, path), made.steps
@@ -93,7 +93,7 @@ def _told(directory: Path) -> tuple[Recipe, int]:
 
 def steps_of(directory: Path) -> int:
     """Steps of training behind the agent that `directory` holds, without loading it. Raises CheckpointError."""
-    return parse(Made, read_record(directory / RECIPE), directory / RECIPE).steps
+    return parse(RecipeRecord, read_record(directory / RECIPE), directory / RECIPE).steps
 
 
 def load_weights(agent: Agent, path: Path) -> None:
@@ -150,7 +150,7 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
     """Writes a JSON file of ours as a whole. Raises CheckpointError."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **record}, indent=2)
     text = re.sub(r"\[[-+\d.eE,\s]+\]", lambda numbers: " ".join(numbers[0].split()), text)  # a list in one line
-    replace(path, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+    write_atomically(path, lambda part: part.write_text(text + "\n", encoding="utf-8"))
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -158,7 +158,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     data = save(
         {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}, {"format": "pt"}
     )
-    replace(path, lambda part: part.write_bytes(data))
+    write_atomically(path, lambda part: part.write_bytes(data))
 
 
 def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -196,7 +196,7 @@ def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
 _NOT_ITS_RECIPE = f"The weights do not belong to the {RECIPE} beside them: take both from the same checkpoint."
 
 
-def replace(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Writes a file beside `path`, then moves it there in one stroke. Raises CheckpointError, the old file kept."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

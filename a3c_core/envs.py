@@ -58,7 +58,7 @@ class SameStepCartPole(CartPoleVectorEnv):
         return obs, reward, terminated, truncated, info
 
 
-class Maker(NamedTuple):
+class EnvFactory(NamedTuple):
     """How to make the environments of one family."""
 
     training: Callable[[Recipe, int], VectorEnv]
@@ -93,7 +93,7 @@ def _atari(recipe: Recipe, count: int, *, sticky: float, threads: int) -> Vector
     return AtariGames(recipe.env, count, sticky=sticky, full_action_space=recipe.full_action_space, threads=threads)
 
 
-ATARI = Maker(
+ATARI = EnvFactory(
     training=lambda recipe, count: _atari(recipe, count, sticky=recipe.sticky_actions, threads=1),
     scoring=lambda recipe, count, protocol: _atari(
         recipe, count, sticky=STICKY_ACTIONS[protocol], threads=os.cpu_count() or 1
@@ -106,11 +106,16 @@ ATARI = Maker(
     ),
 )
 
-ENVS: dict[str, Maker] = {
-    "CartPole-v1": Maker(_cartpoles, _scoring, _single),
-    "Pendulum-v1": Maker(_pendulums, _scoring, _single),
+ENVS: dict[str, EnvFactory] = {
+    "CartPole-v1": EnvFactory(_cartpoles, _scoring, _single),
+    "Pendulum-v1": EnvFactory(_pendulums, _scoring, _single),
     **dict.fromkeys(ROMS, ATARI),
 }
+
+
+def is_atari(env: str) -> bool:
+    """Whether that environment is a game of the Arcade Learning Environment."""
+    return env in ROMS
 
 
 def known(env: str) -> str:
@@ -138,7 +143,7 @@ def make_env(recipe: Recipe, render_mode: str | None = None, protocol: Protocol 
 
 
 def make_scoring_envs(recipe: Recipe, count: int, protocol: Protocol = "classic") -> VectorEnv:
-    """`count` environments, each with a seed of its own at reset, so that an episode is a matter of its seed.
+    """`count` environments, each with a seed of its own at reset, so that an episode is determined by its seed.
 
     Raises UnknownEnv, and ValueError for a protocol that the environment does not know.
     """

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from a3c_core.activation_cache import Recall
 from a3c_core.model import ActorCritic
-from a3c_core.recall import Recall
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Rollout
 

@@ -39,7 +39,7 @@ class DiscretePolicy(Categorical):
             [torch.multinomial(self.probs[:, b], 1, generator=each) for b, each in enumerate(generators)], 1
         )
 
-    def describe(self) -> Tensor:
+    def parameters(self) -> Tensor:
         """Each action's probability, [T, B, actions]."""
         return self.probs
 
@@ -59,7 +59,7 @@ class ContinuousPolicy(Independent):
         pairs = zip(self.mean.unbind(1), self.stddev.unbind(1), generators, strict=True)
         return torch.stack([torch.normal(mean, std, generator=each) for mean, std, each in pairs], 1)
 
-    def describe(self) -> Tensor:
+    def parameters(self) -> Tensor:
         """Mean and standard deviation of each dimension, [T, B, 2 * dimensions]."""
         return torch.cat([self.mean, self.stddev], -1)
 

@@ -7,9 +7,9 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
+from a3c_core.activation_cache import Keep
 from a3c_core.envs import final_observations
 from a3c_core.model import ActorCritic, Memory
-from a3c_core.recall import Keep
 from a3c_core.recipe import Recipe
 
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch import multiprocessing as mp
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from a3c_core.allocator import keep_freed_memory
 from a3c_core.envs import Spaces, make_envs, training_seed
 from a3c_core.loss import a3c_loss
-from a3c_core.malloc import keep_freed_memory
 from a3c_core.model import build_model
 from a3c_core.optim import build_optimizers
 from a3c_core.recipe import Recipe
@@ -37,7 +37,7 @@ class Shared:
     def __init__(self, recipe: Recipe, weights: Tensor, context: BaseContext) -> None:
         self.recipe = recipe
         self.first_step = 0
-        """Steps that the run had behind it when this sitting began."""
+        """Steps that the run had behind it when this segment began."""
         self.theta = nn.Parameter(weights.to(device_of(recipe.shared_device), copy=True).share_memory_())
         self.optimizers = build_optimizers(self.theta, recipe)
         self._steps = context.Value("q", 0)
@@ -58,7 +58,7 @@ class Shared:
         """Asks all workers to end after the rollout that they are in."""
         self._stop.value = True
 
-    def go_on(self) -> bool:
+    def should_continue(self) -> bool:
         """Whether there are steps left and nobody asked to stop."""
         return self.steps < self.recipe.steps and not self._stop.value
 
@@ -118,7 +118,7 @@ def work(rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, report: Call
     stepper = Stepper(envs, recipe, model, training_seed(recipe, rank, shared.first_step))
     n_steps = recipe.n_steps_of(rank)
 
-    while shared.go_on():
+    while shared.should_continue():
         seen = shared.pull(weights)
         rollout = stepper.rollout(model, n_steps)
         with Activity(model) as activity:

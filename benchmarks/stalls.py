@@ -14,7 +14,7 @@ import tyro
 from tyro.conf import Positional
 
 import zoo
-from a3c_core.play import Score, Stepped, evaluate
+from a3c_core.evaluation import Score, Stepped, evaluate
 
 
 class Stalls(NamedTuple):

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser
 
 import zoo.entry
 from a3c_core import atari
-from a3c_core.atari import Spares
 from a3c_core.checkpoint import SNAPSHOTS, save_agent
+from playback.emulator_pool import EmulatorPool
 from tests import toy
 from tests.browsing import chromium
 from tests.loopback_hub import LoopbackHub, patched
@@ -64,10 +64,10 @@ def fresh_runs(monkeypatch, tmp_path):
 @pytest.fixture
 def cut_short(monkeypatch):
     """Has Atari's games cut short after so many steps, in emulators that no other test gets."""
-    spares = Spares(of_a_kind=8)
-    monkeypatch.setattr(atari, "SPARES", spares)
+    pool = EmulatorPool(per_spec=8)
+    monkeypatch.setattr(atari, "emulators", pool)
     yield lambda steps: monkeypatch.setattr(atari, "MAX_FRAMES", atari.FRAMES_PER_STEP * steps)
-    spares.close()
+    pool.close()
 
 
 @pytest.fixture
@@ -104,10 +104,10 @@ def beginner(empty_zoo, small_zoo):
 @pytest.fixture(scope="session")
 def repository(small_run, tmp_path_factory):
     """The files of that agent's repository on the Hub, by path."""
-    from training.publish import Publication, stage
+    from training.publish import Publication, assemble
 
     folder = tmp_path_factory.mktemp("repository")
-    stage(Publication.of_run(small_run, "beginner", episodes=3), "tester/agent", folder)
+    assemble(Publication.of_run(small_run, "beginner", episodes=3), "tester/agent", folder)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 

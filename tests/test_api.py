@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Tool
 
 import zoo
-from a3c_core.play import evaluate
+from a3c_core.evaluation import evaluate
 from tests.anything import ANYTHING
 from tests.serving import ROOT, App
 from ui import api

@@ -100,7 +100,7 @@ class Apps(NamedTuple):
 
 def checkout(directory: Path, published: zoo.ZooEntry, revision: str) -> Path:
     """A copy of the app whose zoo has one agent on the Hub alone."""
-    for part in ("a3c_core", "training", "ui"):
+    for part in ("a3c_core", "playback", "training", "ui"):
         (directory / part).symlink_to(ROOT / part)
     shutil.copy(ROOT / "app.py", directory)
     shutil.copytree(ROOT / "zoo", directory / "zoo", ignore=shutil.ignore_patterns("__pycache__", "snapshots"))
@@ -204,7 +204,7 @@ def complaint(app: App) -> str:
 
 def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(server, repository, monkeypatch, capsys):
     server.put("stranger/breaks", repository)
-    monkeypatch.setattr(chunks, "moments", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(chunks, "playback_steps", lambda *_, **__: 1 / 0)
     with pytest.raises(gr.Error, match="stranger/breaks cannot play") as refused:
         strangers.invite({"agent": "stranger/breaks", "seed": "5"})
     assert not refused.value.print_exception

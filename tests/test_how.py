@@ -12,9 +12,8 @@ from torch import multiprocessing as mp
 from torch.nn.utils import parameters_to_vector
 
 import zoo
-from a3c_core.atari import ROMS
 from a3c_core.checkpoint import MODEL
-from a3c_core.envs import spaces_of
+from a3c_core.envs import is_atari, spaces_of
 from a3c_core.model import build_model
 from a3c_core.worker import Shared, work
 from tests.browsing import leaving, needs_chromium, visit
@@ -75,7 +74,7 @@ def test_the_recorded_game_is_one_of_the_zoos_agent():
     obs, _ = env.reset(seed=game.seed)
     values, rewards = [], []
     for action in game.actions[:REPLAYED]:
-        values.append(agent.think(np.asarray(obs)[None])[1][0])
+        values.append(agent.policy_and_value(np.asarray(obs)[None])[1][0])
         obs, reward, *_ = env.step(action)
         rewards.append(reward)
     env.close()
@@ -105,7 +104,7 @@ def test_what_the_text_says_of_the_records_holds():
     assert max(bad.returns) > 3 * bad.returns[-1]
     assert bad.entropy[-1] < 0.05
     assert all(RECIPES[name].normalize_advantages for name in ("cartpole", "pendulum"))
-    assert not any(recipe.normalize_advantages for recipe in RECIPES.values() if recipe.env in ROMS)
+    assert not any(recipe.normalize_advantages for recipe in RECIPES.values() if is_atari(recipe.env))
 
 
 def test_the_trace_is_one_of_two_workers_that_do_not_wait():
@@ -144,7 +143,7 @@ def page(app, browser):
 
 
 def moment(page: Page) -> float:
-    return float(page.get_by_label("Moment of the trace").input_value())
+    return float(page.get_by_label("PlaybackStep of the trace").input_value())
 
 
 @needs_chromium
@@ -168,7 +167,7 @@ def test_the_timeline_plays_and_obeys_the_keyboard(page):
     assert wait_until(lambda: moment(page) > 0, 30)
     page.get_by_role("button", name="Pause the timeline").press("Enter")
     expect(page.locator(".timeline")).to_have_attribute("data-state", "paused")
-    bar = page.get_by_label("Moment of the trace")
+    bar = page.get_by_label("PlaybackStep of the trace")
     bar.press("End")
     last = records().trace[-1]
     expect(page.locator(".timeline .said")).to_contain_text(f"made version {last.before + 1}")

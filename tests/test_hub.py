@@ -21,15 +21,15 @@ from huggingface_hub import HfApi, ModelCard
 
 import training.__main__ as cli
 import zoo
-from a3c_core.atari import ROMS
 from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError
-from a3c_core.play import play
+from a3c_core.envs import is_atari
+from playback.episode import play
 from tests.loopback_hub import BLACK_HOLE, RESET, SLOW, environment
 from tests.processes import wait_until
-from training.publish import CARD, REPLAY, RESULTS, Publication, publish, stage_records
+from training.publish import CARD, REPLAY, RESULTS, Publication, assemble_records, publish
 from zoo import hub
 from zoo.entry import checkpoint_files, hash_of, write_entry
-from zoo.space import stage as stage_space
+from zoo.space import assemble as stage_space
 
 ROOT = Path(__file__).parents[1]
 THEIRS, MINE = "stranger/agent", "tester/agent"
@@ -55,7 +55,7 @@ def same(agent, other):
 @ENTRY
 def test_an_agent_of_the_zoo_comes_back_bit_by_bit_with_its_story(entry, server, tmp_path):
     repo = hub.repository_of(entry.name, entry.recipe.env, "tester")
-    stage_records(shipped(entry), repo, tmp_path / "staged")
+    assemble_records(shipped(entry), repo, tmp_path / "staged")
     hub.publish(tmp_path / "staged", repo, private=False, message="Agent")
     for percent in entry.snapshots[-2:]:
         assert same(zoo.load(repo, percent), entry.open(percent))
@@ -87,7 +87,7 @@ def test_an_agent_of_the_zoo_comes_back_bit_by_bit_with_its_story(entry, server,
 @pytest.mark.parametrize(
     "entry",
     [
-        pytest.param(entry, marks=pytest.mark.slow if entry.recipe.env in ROMS else ())
+        pytest.param(entry, marks=pytest.mark.slow if is_atari(entry.recipe.env) else ())
         for entry in zoo.entries().values()
     ],
     ids=zoo.entries(),

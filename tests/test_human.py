@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 
 import ui.play.live
 import zoo
-from a3c_core.play import Moment, moments
+from playback.episode import PlaybackStep, playback_steps
 from tests.browsing import PATIENCE, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
@@ -82,7 +82,7 @@ def test_a_visitor_plays_the_very_game_that_the_agent_plays(name):
     agent, actions = zoo.load(name), ACTIONS[RECIPES[name].env]
     with closing(Game(RECIPES[name], seed=7)) as game:
         opening = game.opening({})
-        with closing(moments(agent, 7, watched=True)) as played:
+        with closing(playback_steps(agent, 7, watched=True)) as played:
             for moment in islice(played, 40):
                 game.pad.hold(actions[int(moment.action)].split(", "))
                 chunk = game.step()
@@ -93,7 +93,7 @@ def test_a_visitor_plays_the_very_game_that_the_agent_plays(name):
     assert header_of(opening)["game"]["height"] == moment.pictures[0].shape[0]
 
 
-def last_picture(chunk: bytes, moment: Moment) -> np.ndarray:
+def last_picture(chunk: bytes, moment: PlaybackStep) -> np.ndarray:
     """What the page draws last for a step; its colours are told apart by their first six bits."""
     data = np.frombuffer(zlib.decompress(chunk[4 + int.from_bytes(chunk[:4], "little") :]), np.uint8)
     frames = data[768:].reshape(-1, *moment.pictures[-1].shape[:2])

@@ -6,7 +6,7 @@ import torch
 import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError, save_agent
-from a3c_core.play import evaluate
+from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
 from tests import toy
 from training.keep import keep

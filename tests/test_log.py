@@ -8,7 +8,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from a3c_core.worker import Report
-from training.log import LOG, Log, Progress, Tally, read_log
+from training.log import LOG, Log, Metrics, Progress, read_log
 
 OLD = {
     "steps": 400,
@@ -37,10 +37,10 @@ def report(*active, **changes):
 
 
 def moment_of(*reports, steps=100, encoder="float32"):
-    tally = Tally()
+    metrics = Metrics()
     for each in reports:
-        tally.add(each)
-    return tally.moment(steps, goal=1000, learning_rate=1e-3, encoder=encoder)
+        metrics.add(each)
+    return metrics.moment(steps, goal=1000, learning_rate=1e-3, encoder=encoder)
 
 
 def test_a_unit_is_active_if_it_was_in_any_report_of_the_moment():
@@ -49,12 +49,12 @@ def test_a_unit_is_active_if_it_was_in_any_report_of_the_moment():
 
 
 def test_shares_of_active_units_are_of_one_moment_alone():
-    tally = Tally()
-    tally.add(report([1, 1]))
-    assert tally.moment(1, goal=9, learning_rate=0.1).active == (1.0,)
-    tally.add(report([1, 0]))
-    assert tally.moment(2, goal=9, learning_rate=0.1).active == (0.5,)
-    assert tally.moment(3, goal=9, learning_rate=0.1).active is None
+    metrics = Metrics()
+    metrics.add(report([1, 1]))
+    assert metrics.moment(1, goal=9, learning_rate=0.1).active == (1.0,)
+    metrics.add(report([1, 0]))
+    assert metrics.moment(2, goal=9, learning_rate=0.1).active == (0.5,)
+    assert metrics.moment(3, goal=9, learning_rate=0.1).active is None
 
 
 @pytest.mark.parametrize("reports", [(), (report(), report())], ids=["no update", "no ReLU"])

@@ -43,7 +43,7 @@ def test_one_call_with_all_steps_equals_a_call_for_each(core, box):
     policy, value, last = model(obs, RESETS, memory)
     for t in range(T):
         policy_t, value_t, memory = model(obs[t : t + 1], RESETS[t : t + 1], memory)
-        torch.testing.assert_close(policy_t.describe()[0], policy.describe()[t])
+        torch.testing.assert_close(policy_t.parameters()[0], policy.parameters()[t])
         torch.testing.assert_close(value_t[0], value[t])
     torch.testing.assert_close(memory, last)
 
@@ -107,13 +107,13 @@ def test_building_a_model_leaves_the_global_generator_alone():
 def test_a_fresh_discrete_policy_is_nearly_uniform():
     model = build_model(toy.recipe(), toy.spaces(box=False))
     policy, _, _ = model(random_obs(), RESETS, ())
-    torch.testing.assert_close(policy.describe(), torch.full((T, B, 2), 0.5), atol=0.02, rtol=0)
+    torch.testing.assert_close(policy.parameters(), torch.full((T, B, 2), 0.5), atol=0.02, rtol=0)
 
 
 def test_a_fresh_continuous_policy_has_the_recipes_spread_around_nearly_zero():
     model = build_model(toy.recipe(initial_std=0.7), toy.spaces(box=True))
     policy, _, _ = model(random_obs(), RESETS, ())
-    mean, std = policy.describe().unbind(-1)
+    mean, std = policy.parameters().unbind(-1)
     torch.testing.assert_close(std, torch.full((T, B), 0.7))
     assert 0.0 < mean.abs().max() < 0.1
 
@@ -122,7 +122,7 @@ def test_discrete_log_probability_and_entropy_are_the_softmaxs():
     logits = np.array([[[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]])
     policy = DiscretePolicy(torch.tensor(logits))
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    np.testing.assert_allclose(policy.describe(), p, rtol=1e-12)
+    np.testing.assert_allclose(policy.parameters(), p, rtol=1e-12)
     np.testing.assert_allclose(policy.log_prob(torch.tensor([[2, 0]])), [[np.log(p[0, 0, 2]), np.log(1 / 3)]])
     np.testing.assert_allclose(policy.entropy(), -(p * np.log(p)).sum(-1))
 
@@ -133,7 +133,7 @@ def test_continuous_log_probability_and_entropy_are_sums_over_the_dimensions():
     density = np.exp(-(((action - mean) / std) ** 2) / 2) / (std * math.sqrt(2 * math.pi))
     np.testing.assert_allclose(policy.log_prob(torch.tensor(action)), np.log(density).sum(-1))
     np.testing.assert_allclose(policy.entropy(), (0.5 * np.log(2 * math.pi * math.e * std**2)).sum(-1))
-    np.testing.assert_array_equal(policy.describe(), [[[0.5, -1.0, 0.2, 3.0]]])
+    np.testing.assert_array_equal(policy.parameters(), [[[0.5, -1.0, 0.2, 3.0]]])
 
 
 def test_greedy_takes_the_likeliest_action_or_the_mean():
@@ -199,7 +199,7 @@ def test_frames_become_a_policy_and_a_value_for_each_step(encoder, core):
     recipe = Recipe(env=PONG, encoder=encoder, core=core, core_size=8, head_layers=())
     model = build_model(recipe, spaces_of(recipe))
     policy, value, memory = model(FRAMES.unflatten(0, (T, B)), RESETS, model.initial_memory(B))
-    assert policy.describe().shape == (T, B, 6)
+    assert policy.parameters().shape == (T, B, 6)
     assert value.shape == (T, B)
     assert [part.shape for part in memory] == [(B, 8)] * (2 if core == "lstm" else 0)
     assert model.encoder(FRAMES).shape == (T * B, {"a3c": 256, "a3c_wide": 512, "nature": 512}[encoder])

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import zoo
 from a3c_core.checkpoint import load_agent
-from a3c_core.play import film, play
+from playback.episode import play, render
 from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
@@ -119,7 +119,7 @@ def test_the_canvas_shows_the_game(page):
     page.get_by_role("button", name="Play or pause").click()
     page.locator(".seek").evaluate("bar => { bar.value = 0; bar.dispatchEvent(new Event('input')); }")
     agent = zoo.load("cartpole")
-    drawn = list(film(agent, play(agent, 0, max_steps=3)).pictures)
+    drawn = list(render(agent, play(agent, 0, max_steps=3)).pictures)
     for step, picture in enumerate(drawn[1:]):
         expect(page.locator(".player canvas").first).to_have_attribute("data-step", str(step))
         if step:
@@ -235,7 +235,7 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
         expect(page.locator(".player .said")).to_contain_text("among your downloads")
     assert taken["MP4"].name == "cartpole-seed-1.mp4"
     assert re.fullmatch(r"cartpole-seed-1-step-\d+\.gif", taken["GIF"].name)
-    drawn = list(film(zoo.load("cartpole"), play(zoo.load("cartpole"), 1)).pictures)
+    drawn = list(render(zoo.load("cartpole"), play(zoo.load("cartpole"), 1)).pictures)
     kept = iio.imread(taken["MP4"], plugin="FFMPEG")
     assert len(kept) == len(drawn)
     assert np.abs(kept[40].astype(int) - drawn[40]).mean() < 2

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import parse
 from a3c_core.envs import FIRST_TRAINING_SEED
-from a3c_core.play import Score, environment_value, evaluate, film, play
+from a3c_core.evaluation import Score, environment_value, evaluate
 from a3c_core.recipe import Recipe
 from benchmarks.stalls import stalls
+from playback.episode import play, render
 
 CARTPOLE = Agent.untrained(Recipe(head_layers=(8,)))
 LSTM = Agent.untrained(Recipe(core="lstm", core_size=8, head_layers=(), seed=1))
@@ -49,7 +50,7 @@ def test_a_game_of_cartpole_is_told_step_by_step():
 
 def test_a_film_of_cartpole_has_a_picture_before_each_step_and_after_the_last():
     game = play(CARTPOLE, 3)
-    shown = film(CARTPOLE, game)
+    shown = render(CARTPOLE, game)
     pictures = list(shown.pictures)
     assert (shown.frames_per_second, shown.pixel) == (50, (1, 1))
     assert len(pictures) == len(game.actions) + 1
@@ -75,7 +76,7 @@ def test_sampled_actions_are_not_the_greedy_ones():
 def test_a_game_can_be_cut_off():
     game = play(PENDULUM, 0, max_steps=5)
     assert len(game.actions) == 5
-    assert len(list(film(PENDULUM, game).pictures)) == 6
+    assert len(list(render(PENDULUM, game).pictures)) == 6
 
 
 @AGENTS
@@ -178,9 +179,9 @@ def test_act_plays_the_game_by_hand(agent, greedy):
 
 def test_a_recurrent_agent_thinks_with_what_it_remembers():
     obs = np.full((2, 4), 0.1, dtype=np.float32)
-    _, first, memory = LSTM.think(obs)
-    _, second, _ = LSTM.think(obs, memory)
-    _, again, _ = LSTM.think(obs)
+    _, first, memory = LSTM.policy_and_value(obs)
+    _, second, _ = LSTM.policy_and_value(obs, memory)
+    _, again, _ = LSTM.policy_and_value(obs)
     assert not np.allclose(first, second)
     np.testing.assert_array_equal(first, again)
 
@@ -212,12 +213,12 @@ def test_a_recurrent_atari_agent_scores_as_it_plays_and_its_game_is_filmed_to_th
     game = play(agent, 9, protocol="sticky")
     score = evaluate(agent, 1, first_seed=9, protocol="sticky")
     assert (score.protocol, score.returns) == ("sticky", (game.total,))
-    assert sum(1 for _ in film(agent, game).pictures) - 2 * len(game.actions) in (0, 1)
+    assert sum(1 for _ in render(agent, game).pictures) - 2 * len(game.actions) in (0, 1)
 
 
 def test_a_film_of_atari_shows_two_pictures_of_each_step():
     game = play(INVADERS, 4, max_steps=30)
-    shown = film(INVADERS, game)
+    shown = render(INVADERS, game)
     pictures = list(shown.pictures)
     assert (shown.frames_per_second, shown.pixel) == (30, (4, 7))
     assert len(pictures) == 2 * 30 + 1
@@ -237,7 +238,7 @@ def test_the_film_of_a_sticky_game_is_of_the_same_game():
     agent = untrained("ALE/Pong-v5")
     game = play(agent, 3, max_steps=1)._replace(protocol="sticky", actions=np.tile([2, 3], 20))
     sticky, again, classic = (
-        np.stack(list(film(agent, game._replace(protocol=protocol)).pictures))
+        np.stack(list(render(agent, game._replace(protocol=protocol)).pictures))
         for protocol in ("sticky", "sticky", "classic")
     )
     np.testing.assert_array_equal(sticky, again)

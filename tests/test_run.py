@@ -26,10 +26,10 @@ from a3c_core.worker import encoder_dtype
 from tests import toy
 from tests.processes import alive, descendants, wait_until
 from training import run
-from training.log import LOG, Log, Tally, read_log
+from training.log import LOG, Log, Metrics, read_log
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
-from training.sittings import SITTINGS, sittings_of
+from training.segments import SEGMENTS, segments_of
 
 ENDLESS = Recipe(steps=10**9, workers=2, envs_per_worker=4, head_layers=(8,))
 """CartPole for ever."""
@@ -69,12 +69,12 @@ BOX = pytest.mark.parametrize("box", [False, True], ids=["discrete", "box"])
 def test_a_short_run_moves_the_weights_counts_its_steps_and_ends(tmp_path, monkeypatch, box, core, workers):
     ranks = set()
 
-    class Listening(Tally):
+    class Listening(Metrics):
         def add(self, report):
             ranks.add(report.rank)
             super().add(report)
 
-    monkeypatch.setattr(run, "Tally", Listening)
+    monkeypatch.setattr(run, "Metrics", Listening)
     recipe = toy.recipe(core=core, workers=workers)
     barrier = run._CONTEXT.Barrier(workers)
     moments = list(train(recipe, tmp_path, make=partial(toy.make_cue, box=box, barrier=barrier)))
@@ -194,7 +194,7 @@ def test_a_resumed_run_goes_on_from_where_it_stopped(tmp_path):
 def test_weights_alone_go_on_with_a_fresh_optimizer(tmp_path):
     first = [*train(toy.recipe(), tmp_path, make=toy.make_cue)][-1]
     weights = load_file(tmp_path / RESUME)["theta"]
-    for told_of_its_past in (RESUME, SITTINGS):
+    for told_of_its_past in (RESUME, SEGMENTS):
         (tmp_path / told_of_its_past).unlink()
     moments = train(toy.recipe(steps=1000), tmp_path, make=toy.make_cue, resume=True)
     next(moments)
@@ -204,7 +204,7 @@ def test_weights_alone_go_on_with_a_fresh_optimizer(tmp_path):
     assert state["episodes"].item() >= first.episodes
     assert state["seconds"].item() > first.seconds
     assert (state["theta"] - weights).abs().max() < 0.1
-    assert [sitting.steps for sitting in sittings_of(tmp_path)] == [0, 400]
+    assert [segment.steps for segment in segments_of(tmp_path)] == [0, 400]
 
 
 def test_weights_of_another_network_do_not_go_on(tmp_path):
@@ -427,7 +427,7 @@ def test_a_resumed_run_forgets_what_was_logged_after_its_checkpoint(tmp_path):
 def test_the_checkpoint_is_there_from_the_first_moment_on(tmp_path):
     moments = train(ENDLESS, tmp_path)
     next(moments)
-    assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME, SITTINGS]
+    assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME, SEGMENTS]
     assert load_agent(tmp_path).steps == 0
     moments.close()
 

@@ -19,7 +19,7 @@ import pytest
 
 import ui.broadcast.chunks
 import ui.broadcast.stream
-from a3c_core.play import film, play
+from playback.episode import play, render
 from tests import toy
 from tests.processes import wait_until
 from ui.broadcast.chunks import Palette, Ticket, chunks, palette_of
@@ -90,7 +90,7 @@ def test_a_streamed_game_has_the_steps_of_the_game(game):
 
 def test_a_streamed_game_has_the_pictures_of_the_game(game):
     shown = [picture for part in game for picture in part.pictures]
-    drawn = film(AGENT, play(AGENT, 3, max_steps=STEPS)).pictures
+    drawn = render(AGENT, play(AGENT, 3, max_steps=STEPS)).pictures
     assert len(shown) == sum(sum(part.header["pictures"]) for part in game) == STEPS + 1
     for ours, theirs in zip(shown, drawn, strict=True):  # colours are told apart by their six highest bits
         assert np.abs(ours.astype(np.int16) - theirs).max() < 4

@@ -15,15 +15,15 @@ import training.__main__ as cli
 import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import load_agent, save_agent
-from a3c_core.play import evaluate
+from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
 from tests import toy
 from tests.processes import alive, descendants, wait_until
+from training.diagnostics import PATIENCE
 from training.keep import keep
-from training.log import Tally, read_log
+from training.log import Metrics, read_log
 from training.recipes import RECIPES
-from training.sittings import Sitting, sittings_of
-from training.vital_signs import PATIENCE
+from training.segments import Segment, segments_of
 
 ROOT = Path(__file__).parents[1]
 INVADERS = replace(RECIPES["pong"], env="ALE/SpaceInvaders-v5")
@@ -42,7 +42,7 @@ def parsed(monkeypatch, *argv):
 
     def train(recipe, directory, *, resume, stop):
         called.append((recipe, directory))
-        yield Tally().moment(0, goal=1, learning_rate=0.0)
+        yield Metrics().moment(0, goal=1, learning_rate=0.0)
 
     monkeypatch.setattr(cli, "train", train)
     cli.main(["train", *argv])
@@ -135,7 +135,7 @@ def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
     toy.run_of(checkpoint, toy.balancer())
     cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
     assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
-    assert zoo.entries()["cartpole"].command == cli.commands_of("cartpole", (Sitting(0, toy.balancer().recipe),))
+    assert zoo.entries()["cartpole"].command == cli.commands_of("cartpole", (Segment(0, toy.balancer().recipe),))
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -173,28 +173,28 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypatch):
     recipe = replace(RECIPES[name], **changes)
-    command = shlex.split(cli.commands_of(name, (Sitting(0, recipe),)))
+    command = shlex.split(cli.commands_of(name, (Segment(0, recipe),)))
     assert command[:4] == ["python", "-m", "training", "train"]
     assert parsed(monkeypatch, *command[4:])[0] == recipe
 
 
 def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
     with pytest.raises(ValueError, match="--command"):
-        cli.commands_of("snake", (Sitting(0, Recipe(env="Snake-v0")),))
+        cli.commands_of("snake", (Segment(0, Recipe(env="Snake-v0")),))
 
 
 @pytest.mark.parametrize("name", ["my-own", "pendulum"])
 def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(name):
-    sittings = (Sitting(0, replace(RECIPES["cartpole"], seed=5)),)
-    assert cli.commands_of(name, sittings) == "python -m training train cartpole --seed 5"
+    segments = (Segment(0, replace(RECIPES["cartpole"], seed=5)),)
+    assert cli.commands_of(name, segments) == "python -m training train cartpole --seed 5"
 
 
 def test_the_commands_of_a_run_tell_what_was_changed_on_its_way(tmp_path):
     run = tmp_path / "run"
     cli.main(["train", "cartpole", "--steps", "96", "--workers", "1", "--n-steps", "3", "--out", str(run)])
-    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other sitting
+    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other segment
         cli.main(["train", "--resume", str(run), "cartpole", *changes])
-    assert cli.commands_of("mine", sittings_of(run)).splitlines() == [
+    assert cli.commands_of("mine", segments_of(run)).splitlines() == [
         "python -m training train cartpole --steps 96 --workers 1 --n-steps 3 --out runs/mine",
         "python -m training train --resume runs/mine cartpole --steps 192 --gamma 0.9 --no-lock-free    # from step 96",
     ]
@@ -203,8 +203,8 @@ def test_the_commands_of_a_run_tell_what_was_changed_on_its_way(tmp_path):
 def test_the_commands_of_a_run_tell_where_it_was_widened():
     narrow = replace(RECIPES["pong"], steps=100)
     wide = replace(narrow, encoder="a3c_wide", steps=200)
-    sittings = (Sitting(0, narrow), Sitting(100, wide), Sitting(150, replace(wide, gamma=0.9)))
-    assert cli.commands_of("pong", sittings).splitlines() == [
+    segments = (Segment(0, narrow), Segment(100, wide), Segment(150, replace(wide, gamma=0.9)))
+    assert cli.commands_of("pong", segments).splitlines() == [
         "python -m training train pong --steps 100 --out runs/pong",
         "python -m training widen runs/pong --out runs/pong-wide",
         "python -m training train --resume runs/pong-wide pong --steps 200    # from step 100",
@@ -231,7 +231,7 @@ def test_resuming_with_an_equals_sign_takes_the_runs_own_recipe_too(checkpoint, 
 
 def ill(seconds, **changes):
     """A moment of a run whose gradient is zero."""
-    moment = Tally(seconds=seconds).moment(1000, goal=2000, learning_rate=1e-3)
+    moment = Metrics(seconds=seconds).moment(1000, goal=2000, learning_rate=1e-3)
     return replace(moment, seconds=seconds, **{"updates": 10, "gradient_norm": 0.0} | changes)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from a3c_core.agent import Agent
-from a3c_core.play import Film, film, play
 from a3c_core.recipe import Recipe
-from a3c_core.video import write_mp4
+from playback.episode import RenderedEpisode, play, render
+from playback.video import write_mp4
 
 
 def plain_colours(height, width, frames=5):
@@ -27,8 +27,8 @@ def told_by_ffmpeg(path):
 def test_a_game_becomes_h264_with_all_its_pictures(tmp_path):
     agent = Agent.untrained(Recipe())
     game = play(agent, 1)
-    pictures = list(film(agent, game).pictures)
-    write_mp4(film(agent, game), tmp_path / "game.mp4", title="CartPole", comment="")
+    pictures = list(render(agent, game).pictures)
+    write_mp4(render(agent, game), tmp_path / "game.mp4", title="CartPole", comment="")
     frames = iio.imread(tmp_path / "game.mp4", plugin="FFMPEG")
     assert frames.shape == (len(game.actions) + 1, 400, 600, 3)
     np.testing.assert_allclose(frames[-1].mean(), pictures[-1].mean(), atol=3)
@@ -39,7 +39,7 @@ def test_a_game_becomes_h264_with_all_its_pictures(tmp_path):
 
 
 def test_title_and_comment_are_in_the_file(tmp_path):
-    pictures = Film(iter(plain_colours(16, 16)), 30)
+    pictures = RenderedEpisode(iter(plain_colours(16, 16)), 30)
     write_mp4(pictures, tmp_path / "game.mp4", title="A3C Arcade: 'quoted' = é", comment="seed 12, return 6; ½ = é")
     told = told_by_ffmpeg(tmp_path / "game.mp4")
     assert "title           : A3C Arcade: 'quoted' = é" in told
@@ -57,7 +57,7 @@ def test_title_and_comment_are_in_the_file(tmp_path):
 )
 def test_an_odd_side_is_padded_by_one_pixel_and_an_even_one_kept(tmp_path, size, pixel, padded):
     pictures = plain_colours(*size)
-    write_mp4(Film(iter(pictures), 30, pixel), tmp_path / "game.mp4", title="odd", comment="")
+    write_mp4(RenderedEpisode(iter(pictures), 30, pixel), tmp_path / "game.mp4", title="odd", comment="")
     frames = iio.imread(tmp_path / "game.mp4", plugin="FFMPEG")
     assert frames.shape == (5, *padded, 3)
     shown = frames[:, : size[0] * pixel[0] - 2, : size[1] * pixel[1] - 2].mean(axis=(1, 2, 3))
@@ -66,7 +66,7 @@ def test_an_odd_side_is_padded_by_one_pixel_and_an_even_one_kept(tmp_path, size,
 
 def test_the_wide_pixels_of_atari_fill_a_screen_of_four_to_three_and_stay_sharp(tmp_path):
     picture = np.random.default_rng(0).choice([40, 215], size=(210, 160, 1)).astype(np.uint8).repeat(3, axis=2)
-    write_mp4(Film(iter([picture] * 3), 30, (4, 7)), tmp_path / "game.mp4", title="noise", comment="")
+    write_mp4(RenderedEpisode(iter([picture] * 3), 30, (4, 7)), tmp_path / "game.mp4", title="noise", comment="")
     frames = iio.imread(tmp_path / "game.mp4", plugin="FFMPEG")
     assert frames.shape == (3, 840, 1120, 3)
     blocks = frames[-1].mean(axis=2).reshape(210, 4, 160, 7).transpose(0, 2, 1, 3)
@@ -77,11 +77,18 @@ def test_the_wide_pixels_of_atari_fill_a_screen_of_four_to_three_and_stay_sharp(
 
 def test_a_small_video_tells_players_how_wide_its_pixels_are(tmp_path):
     picture = np.random.default_rng(0).choice([40, 215], size=(210, 160, 1)).astype(np.uint8).repeat(3, axis=2)
-    write_mp4(Film(iter([picture] * 3), 30, (4, 7)), tmp_path / "game.mp4", title="noise", comment="", small=True)
+    write_mp4(
+        RenderedEpisode(iter([picture] * 3), 30, (4, 7)), tmp_path / "game.mp4", title="noise", comment="", small=True
+    )
     assert iio.imread(tmp_path / "game.mp4", plugin="FFMPEG").shape == (3, 420, 320, 3)
     assert "320x420 [SAR 7:4 DAR 4:3]" in told_by_ffmpeg(tmp_path / "game.mp4")
 
 
 def test_a_place_that_cannot_be_written_is_an_oserror(tmp_path):
     with pytest.raises(OSError):  # noqa: PT011
-        write_mp4(Film(iter(plain_colours(16, 16)), 30), tmp_path / "nowhere" / "game.mp4", title="lost", comment="")
+        write_mp4(
+            RenderedEpisode(iter(plain_colours(16, 16)), 30),
+            tmp_path / "nowhere" / "game.mp4",
+            title="lost",
+            comment="",
+        )

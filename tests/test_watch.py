@@ -19,10 +19,10 @@ from starlette.testclient import TestClient
 import zoo
 from a3c_core.agent import Agent
 from a3c_core.model import DiscretePolicy
-from a3c_core.nudge import HELD_STEPS, Nudge
-from a3c_core.play import film, moments, play
 from a3c_core.recipe import Recipe
-from a3c_core.saliency import saliency
+from playback.episode import play, playback_steps, render
+from playback.perturbation import HELD_STEPS, Perturbation
+from playback.saliency import saliency
 from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
@@ -65,7 +65,7 @@ def test_where_a_picture_is_even_there_is_nothing_to_look_at():
 
 def test_a_kept_step_is_looked_at_as_it_was_when_it_was_played():
     """With a memory, too, which is kept for a chunk's first step only."""
-    played = list(islice(moments(PONG, 3), 6))
+    played = list(islice(playback_steps(PONG, 3), 6))
     kept = look(PONG, sight_of(played[1:]), 4)
     last = played[-1]
     fresh, forgetful = (
@@ -76,12 +76,12 @@ def test_a_kept_step_is_looked_at_as_it_was_when_it_was_played():
     np.testing.assert_allclose(kept, (255 * fresh / fresh.max()).numpy(), atol=1)
 
 
-PUSHED = (Nudge(20, "left"), Nudge(40, "right"))
+PUSHED = (Perturbation(20, "left"), Perturbation(40, "right"))
 
 
 @pytest.mark.parametrize("agent", [toy.balancer(), PENDULUM], ids=["cartpole", "pendulum"])
 def test_a_nudged_game_repeats_and_is_the_game_until_the_nudge(agent):
-    plain, nudged, again = (play(agent, 3, nudges=nudges, max_steps=60) for nudges in ((), PUSHED, PUSHED))
+    plain, nudged, again = (play(agent, 3, perturbations=nudges, max_steps=60) for nudges in ((), PUSHED, PUSHED))
     for ours, theirs in zip(nudged, again, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(nudged.values[:20], plain.values[:20])
@@ -91,25 +91,28 @@ def test_a_nudged_game_repeats_and_is_the_game_until_the_nudge(agent):
 @pytest.mark.parametrize(("kind", "way"), [("left", -1.0), ("right", 1.0)])
 def test_a_push_goes_where_it_says(kind, way):
     for agent, step in ((toy.balancer(), 5), (PENDULUM, 5)):
-        before, after = (list(islice(moments(agent, 3, nudges=n), 6))[-1].obs for n in ((), (Nudge(step, kind),)))
+        before, after = (
+            list(islice(playback_steps(agent, 3, perturbations=n), 6))[-1].obs
+            for n in ((), (Perturbation(step, kind),))
+        )
         swing = after[-1] - before[-1]
         above = 1.0 if agent is not PENDULUM else -np.sign(before[0])  # the rod's angle is counted the other way round
         assert np.sign(swing * above) == way
 
 
 def test_an_action_is_taken_in_the_agents_place_and_the_film_shows_it():
-    plain, forced = (play(PONG, 3, nudges=nudges, max_steps=30) for nudges in ((), (Nudge(10, "3"),)))
+    plain, forced = (play(PONG, 3, perturbations=nudges, max_steps=30) for nudges in ((), (Perturbation(10, "3"),)))
     assert forced.actions[10 : 10 + HELD_STEPS].tolist() == [3] * HELD_STEPS
     assert not np.array_equal(plain.actions[10 : 10 + HELD_STEPS], forced.actions[10 : 10 + HELD_STEPS])
-    pictures = list(film(PONG, forced).pictures)
-    streamed = islice(moments(PONG, 3, nudges=(Nudge(10, "3"),), watched=True), 30)
+    pictures = list(render(PONG, forced).pictures)
+    streamed = islice(playback_steps(PONG, 3, perturbations=(Perturbation(10, "3"),), watched=True), 30)
     streamed = [picture for moment in streamed for picture in moment.pictures]
     np.testing.assert_array_equal(pictures, streamed)
 
 
 def test_an_address_names_nudges():
     asked = {"agent": "cartpole", "nudges": "120.left-120.left-340.right"}
-    assert ticket_of(asked).nudges == (Nudge(120, "left"), Nudge(120, "left"), Nudge(340, "right"))
+    assert ticket_of(asked).nudges == (Perturbation(120, "left"), Perturbation(120, "left"), Perturbation(340, "right"))
     assert written(ticket_of(asked).nudges) == asked["nudges"]
 
 
@@ -154,7 +157,7 @@ def test_one_look_is_taken_at_a_time():
 
 
 def test_what_was_seen_is_kept_to_the_last_pixel():
-    played = list(islice(moments(PONG, 3), 70))
+    played = list(islice(playback_steps(PONG, 3), 70))
     for part in (played[:8], played[60:]):
         np.testing.assert_array_equal(sight_of(part).unpacked(), np.stack([moment.obs for moment in part]))
 
@@ -164,7 +167,7 @@ def test_a_game_becomes_a_video_of_all_its_pictures(tmp_path):
     broadcast = BROADCASTS.get(ticket_of({"agent": "pendulum", "seed": "4"}))
     recording = mp4_of(broadcast, tmp_path / "game.mp4")
     episode = play(zoo.load("pendulum"), 4)
-    drawn = list(film(zoo.load("pendulum"), episode).pictures)
+    drawn = list(render(zoo.load("pendulum"), episode).pictures)
     kept = iio.imread(tmp_path / "game.mp4", plugin="FFMPEG")
     assert kept.shape == (201, 500, 500, 3)
     for number in range(0, 201, 50):
@@ -211,7 +214,7 @@ def test_a_game_becomes_a_moving_picture_in_its_colours_and_proportions():
         seconds += moving.info["duration"] / 1000
     assert seconds == pytest.approx(201 / 30, abs=0.2)
     moving.seek(0)
-    drawn = next(iter(film(PENDULUM, play(PENDULUM, 1, max_steps=1)).pictures))
+    drawn = next(iter(render(PENDULUM, play(PENDULUM, 1, max_steps=1)).pictures))
     assert np.abs(np.asarray(moving.convert("RGB")).astype(int) - drawn).max() < 4
 
 

@@ -11,7 +11,7 @@ from a3c_core.recipe import Recipe
 from tests import toy
 from training.log import read_log
 from training.run import train
-from training.sittings import sittings_of
+from training.segments import segments_of
 from training.widen import widen, widen_run
 
 FRAMES = torch.randint(0, 256, (3, 2, 4, 84, 84), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -74,7 +74,7 @@ def test_a_widened_run_keeps_its_past_and_goes_on(tmp_path):
     assert load_agent(out).recipe.encoder == "a3c_wide"
     assert load_agent(out).steps == 700
     assert load_agent(out / SNAPSHOTS / "7").recipe.encoder == "a3c"
-    assert [sitting.recipe.encoder for sitting in sittings_of(out)] == ["a3c", "a3c_wide"]
+    assert [segment.recipe.encoder for segment in segments_of(out)] == ["a3c", "a3c_wide"]
     assert next(moment.steps for moment in read_log(out)) == 700
 
 

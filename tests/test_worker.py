@@ -129,17 +129,17 @@ def test_an_update_is_made_at_the_learning_rate_of_its_moment(decay, moves):
 
 def test_workers_go_on_until_the_steps_are_done():
     shared = shared_with_sgd(torch.zeros(1), steps=400)
-    assert shared.go_on()
+    assert shared.should_continue()
     shared.start_at(399)
-    assert shared.go_on()
+    assert shared.should_continue()
     shared.start_at(400)
-    assert not shared.go_on()
+    assert not shared.should_continue()
 
 
 def test_workers_go_on_until_they_are_asked_to_stop():
     shared = shared_with_sgd(torch.zeros(1))
     shared.stop()
-    assert not shared.go_on()
+    assert not shared.should_continue()
 
 
 def push_often(shared, rank):

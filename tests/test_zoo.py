@@ -14,10 +14,11 @@ import torch
 
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.atari import ROMS
 from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError, count_parameters, load_agent, save_agent
-from a3c_core.play import evaluate, play
+from a3c_core.envs import is_atari
+from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
+from playback.episode import play
 from tests import toy
 from tests.test_video import told_by_ffmpeg
 from tests.zoos import zoo_of
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 ENTRY = pytest.mark.parametrize("entry", zoo.entries().values(), ids=zoo.entries())
 QUICK, ATARI = (
     pytest.mark.parametrize(
-        "entry", [e for e in zoo.entries().values() if (e.recipe.env in ROMS) == atari], ids=lambda entry: entry.name
+        "entry", [e for e in zoo.entries().values() if is_atari(e.recipe.env) == atari], ids=lambda entry: entry.name
     )
     for atari in (False, True)
 )
@@ -133,7 +134,7 @@ def test_a_score_is_of_many_games(entry):
 @ENTRY
 def test_a_score_is_by_the_classic_protocol_and_for_atari_by_the_sticky_one_too(entry):
     assert entry.score.protocol == "classic"
-    assert (entry.sticky_score is not None) == (entry.recipe.env in ROMS)
+    assert (entry.sticky_score is not None) == is_atari(entry.recipe.env)
     if entry.sticky_score:
         assert replace(entry.sticky_score, protocol="classic", returns=entry.score.returns) == entry.score
         assert len(entry.sticky_score.returns) == len(entry.score.returns)

@@ -17,7 +17,7 @@ from a3c_core.checkpoint import save_agent
 from a3c_core.envs import Spaces
 from a3c_core.model import ActorCritic
 from a3c_core.recipe import Recipe
-from training.log import LOG, Tally
+from training.log import LOG, Metrics
 
 LENGTH = 4
 """Steps of a cue episode; each is worth at most 1."""
@@ -188,6 +188,6 @@ def beginner(*, steps: int = 1000) -> Agent:
 def run_of(directory, agent):
     """What training leaves behind: a checkpoint and a log, whose last moment is after half an hour."""
     save_agent(directory, agent)
-    moment = Tally(seconds=1800.0).moment(agent.steps, goal=agent.steps, learning_rate=0.0)
+    moment = Metrics(seconds=1800.0).moment(agent.steps, goal=agent.steps, learning_rate=0.0)
     (directory / LOG).write_text(json.dumps(asdict(moment)) + "\n")
     return directory

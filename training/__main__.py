@@ -16,18 +16,17 @@ from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
-from a3c_core.atari import ROMS
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
-from a3c_core.envs import Protocol
-from a3c_core.play import Score, evaluate
+from a3c_core.envs import Protocol, is_atari
+from a3c_core.evaluation import Score, evaluate
 from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
+from training.diagnostics import Diagnostics
 from training.keep import keep
-from training.publish import Publication, publish, stage
+from training.publish import Publication, assemble, publish
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
-from training.sittings import commands_of, sittings_of
-from training.vital_signs import VitalSigns
+from training.segments import commands_of, segments_of
 from training.widen import widen_run
 from zoo import hub
 from zoo.entry import WEIGHTS, write_entry
@@ -54,7 +53,7 @@ def train_(
         raise ValueError(f"{resume} belongs to the zoo, and training would change it: copy it, and resume the copy")
     if resume and (resume / RECIPE).exists() and not (resume / RESUME).exists():
         print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
-    progress, signs = None, VitalSigns()
+    progress, signs = None, Diagnostics()
     terminal = sys.stderr.isatty()
     bar = tqdm(
         total=recipe.steps, unit=" steps", unit_scale=True, dynamic_ncols=True, mininterval=0.1 if terminal else 30
@@ -189,8 +188,8 @@ def keep_(
         force: replace an agent that scores better.
     """
     recipe = load_agent(run).recipe
-    command = command or commands_of(name, sittings_of(run))
-    episodes = episodes or (100 if recipe.env in ROMS else 1000)
+    command = command or commands_of(name, segments_of(run))
+    episodes = episodes or (100 if is_atari(recipe.env) else 1000)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         entry = keep(
             run,
@@ -250,7 +249,7 @@ def publish_(
         if dry_run:
             folder = RUNS / "publish" / repos[-1].split("/")[1]
             shutil.rmtree(folder, ignore_errors=True)
-            stage(publication, repos[-1], folder)
+            assemble(publication, repos[-1], folder)
             print(f"{folder} holds what {repos[-1]} would")
         else:
             published = publish(publication, repos[-1], private=private)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from a3c_core.agent import Agent
-from a3c_core.atari import ROMS
 from a3c_core.checkpoint import SNAPSHOTS, CheckpointError, count_parameters, load_agent
-from a3c_core.play import evaluate
+from a3c_core.envs import is_atari
+from a3c_core.evaluation import evaluate
 from training.log import LOG, read_log
 from zoo.entry import NAME, ZooEntry, entries, hashes, load, write_entry
 
@@ -24,7 +24,7 @@ LEARNING_GAMES = 20
 """Games of each stage of the training."""
 
 
-def describe(
+def entry_of_run(
     run: Path,
     name: str,
     *,
@@ -48,8 +48,8 @@ def describe(
             f"{run} has no {LOG}, which tells how it was trained: take a directory that training wrote."
         )
     games = min(LEARNING_GAMES, episodes)
-    learning = {share: evaluate(young, games, greedy=False).mean for share, young in stages(run, agent).items()}
-    protocols = ("classic", "sticky") if agent.recipe.env in ROMS else ("classic",)
+    learning = {share: evaluate(young, games, greedy=False).mean for share, young in snapshots_of(run, agent).items()}
+    protocols = ("classic", "sticky") if is_atari(agent.recipe.env) else ("classic",)
     scores = []
     for protocol in protocols:
         score = evaluate(agent, episodes, greedy=greedy, protocol=protocol, progress=progress)
@@ -70,7 +70,7 @@ def describe(
     )
 
 
-def stages(run: Path, agent: Agent) -> dict[int, Agent]:
+def snapshots_of(run: Path, agent: Agent) -> dict[int, Agent]:
     """The agent as it was, by the share of its training in percent. Raises CheckpointError."""
     kept = sorted(int(place.name) for place in (run / SNAPSHOTS).glob("*/"))
     young = {share: load_agent(run / SNAPSHOTS / str(share)) for share in kept}
@@ -105,7 +105,7 @@ def keep(
                 "Use --force to replace it all the same."
             )
     summary = summary or (before and before.summary)
-    entry = describe(
+    entry = entry_of_run(
         run,
         name,
         summary=summary,

@@ -28,11 +28,11 @@ class Progress:
     steps: int
     """Steps of all workers together."""
     seconds: float
-    """Seconds of training, of all sittings together, workers' start included."""
+    """Seconds of training, of all segments together, workers' start included."""
     steps_per_second: float
     """Since the moment before."""
     seconds_left: float | None
-    """At this sitting's speed; None before there is one."""
+    """At this segment's speed; None before there is one."""
     episodes: int
     """Training episodes finished."""
     mean_return: float | None
@@ -56,7 +56,7 @@ class Progress:
     """Share of each ReLU layer's units that were active at all since the moment before; the rest are dead."""
 
 
-class Tally:
+class Metrics:
     """Counts what the workers report, from one moment to the next."""
 
     def __init__(self, *, seconds: float = 0.0, episodes: int = 0, steps: int = 0) -> None:
@@ -65,7 +65,7 @@ class Tally:
         """True returns of the last 100 training episodes."""
         self._reports: list[Report] = []
         self._started = time.monotonic() - seconds
-        self._sitting = self._latest = (time.monotonic(), steps)
+        self._segment = self._latest = (time.monotonic(), steps)
 
     @property
     def seconds(self) -> float:
@@ -80,7 +80,7 @@ class Tally:
         """The Progress since the last call."""
         now = time.monotonic()
         rate = (steps - self._latest[1]) / max(now - self._latest[0], 1e-6)
-        pace = (steps - self._sitting[1]) / max(now - self._sitting[0], 1e-6)
+        pace = (steps - self._segment[1]) / max(now - self._segment[0], 1e-6)
         self._latest = (now, steps)
         reports, self._reports = self._reports, []
         means = {name: _mean([getattr(report, name) for report in reports]) for name in _MEANS} if reports else {}
@@ -138,7 +138,7 @@ def rewind(directory: Path, steps: int) -> None:
     path = directory / LOG
     kept = "".join(line_of(moment) for moment in read_log(directory) if moment.steps <= steps)
     if path.is_file() and path.read_text(encoding="utf-8") != kept:
-        checkpoint.replace(path, lambda part: part.write_text(kept, encoding="utf-8"))
+        checkpoint.write_atomically(path, lambda part: part.write_text(kept, encoding="utf-8"))
 
 
 def add_scalars(events: SummaryWriter, progress: Progress, *, walltime: float | None = None) -> None:

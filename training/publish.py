@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import CheckpointError, load_agent, write_record
-from a3c_core.play import Score, film, play
-from a3c_core.video import write_mp4
-from training.keep import describe
+from a3c_core.evaluation import Score
+from playback.episode import play, render
+from playback.video import write_mp4
+from training.keep import entry_of_run
 from training.log import LOG, read_log, write_events
 from training.recipes import RECIPES
-from training.sittings import commands_of, sittings_of
+from training.segments import commands_of, segments_of
 from zoo import hub
 from zoo.card import model_card
 from zoo.entry import Published, ZooEntry, hash_of
@@ -66,11 +67,11 @@ class Publication(NamedTuple):
         """Of a directory that training wrote. Raises CheckpointError where it is broken."""
         agent = load_agent(run)
         name = name or next(name for name, recipe in RECIPES.items() if recipe.env == agent.recipe.env)
-        entry = describe(
+        entry = entry_of_run(
             run,
             name,
             summary=summary,
-            command=commands_of(name, sittings_of(run)),
+            command=commands_of(name, segments_of(run)),
             episodes=100 if episodes is None else episodes,
             greedy=greedy,
             progress=progress,
@@ -78,16 +79,16 @@ class Publication(NamedTuple):
         return cls(entry, agent, run, entry.scores)
 
 
-def stage(publication: Publication, repo: str, folder: Path) -> None:
+def assemble(publication: Publication, repo: str, folder: Path) -> None:
     """Writes into `folder` all that the repository `repo` (user/name) of an agent will hold.
 
     Raises OSError or CheckpointError where the disk refuses.
     """
-    stage_records(publication, repo, folder)
-    stage_replay(publication, repo, folder)
+    assemble_records(publication, repo, folder)
+    assemble_replay(publication, repo, folder)
 
 
-def stage_records(publication: Publication, repo: str, folder: Path) -> None:
+def assemble_records(publication: Publication, repo: str, folder: Path) -> None:
     """Writes all but the video."""
     entry, _, source, scores = publication
     for file in (*entry.sha256, LOG):
@@ -99,11 +100,11 @@ def stage_records(publication: Publication, repo: str, folder: Path) -> None:
     write_events(folder, read_log(source))
 
 
-def stage_replay(publication: Publication, repo: str, folder: Path) -> None:
+def assemble_replay(publication: Publication, repo: str, folder: Path) -> None:
     """Plays the first game of the score and writes it as a video."""
     entry, agent, *_ = publication
     episode = play(agent, entry.score.first_seed, greedy=entry.score.greedy)
-    write_mp4(film(agent, episode), folder / REPLAY, title=repo, comment=episode.outcome)
+    write_mp4(render(agent, episode), folder / REPLAY, title=repo, comment=episode.outcome)
 
 
 def results(scores: list[Score]) -> dict[str, object]:
@@ -131,7 +132,7 @@ def publish(publication: Publication, repo: str, *, private: bool = False, token
     message = f"{entry.name}: {entry.score.mean:.2f} ± {entry.score.std:.2f} on {entry.recipe.env}"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        stage(publication, repo, folder)
+        assemble(publication, repo, folder)
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         sha256 = {path.relative_to(folder).as_posix(): hash_of(path) for path in files}
         revision = hub.publish(folder, repo, private=private, message=message, token=token)

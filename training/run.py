@@ -31,8 +31,8 @@ from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.worker import Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
-from training.log import Log, Progress, Tally, read_log
-from training.sittings import Sitting, note_sitting, sittings_of
+from training.log import Log, Metrics, Progress, read_log
+from training.segments import Segment, note_segment, segments_of
 
 CHECKPOINT_SECONDS = 60.0
 LOG_SECONDS = 0.25
@@ -124,7 +124,7 @@ class _Run:
         if resume and not (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds no run to resume: it has no {RECIPE}. Train without resuming.")
         device_of(recipe.device)
-        self.tally = Tally()  # the clock starts here
+        self.metrics = Metrics()  # the clock starts here
         warm_up()
         self.recipe, self.directory = recipe, directory
         self.spaces = _spaces(recipe, make)
@@ -135,7 +135,7 @@ class _Run:
         elif resume:
             self._take_over()
         self._checkpoint()
-        note_sitting(directory, Sitting(self.shared.steps, recipe))
+        note_segment(directory, Segment(self.shared.steps, recipe))
         self.log = Log(directory, after=self.shared.steps)
         self.workers, self.reports = [], []
         try:
@@ -165,7 +165,7 @@ class _Run:
         while self.reports and not stop():
             self._listen(timeout=LOG_SECONDS)
             now = time.monotonic()
-            if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.tally.seconds), LOG_SECONDS_MOST):
+            if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.metrics.seconds), LOG_SECONDS_MOST):
                 logged = now
                 yield self._moment()
             if now - saved >= CHECKPOINT_SECONDS:
@@ -186,7 +186,7 @@ class _Run:
                     continue
                 if isinstance(message, Failure):
                     raise WorkerDied(f"worker {message.rank} failed (exit code 1):\n{message.traceback}")
-                self.tally.add(message)
+                self.metrics.add(message)
                 self._snapshot()
 
     def _ended(self, connection: Connection) -> None:
@@ -203,7 +203,7 @@ class _Run:
         steps = self.shared.steps
         rate = self.recipe.learning_rate_at(steps)
         encoder = str(encoder_dtype(self.recipe)).removeprefix("torch.")
-        progress = self.tally.moment(steps, goal=self.recipe.steps, learning_rate=rate, encoder=encoder)
+        progress = self.metrics.moment(steps, goal=self.recipe.steps, learning_rate=rate, encoder=encoder)
         with _undisturbed():  # or TensorBoard's queue might keep for ever the lock that it had just taken
             self.log.write(progress)
         return progress
@@ -239,11 +239,11 @@ class _Run:
         steps = self.shared.steps
         counters = {
             "steps": torch.tensor(steps),
-            "episodes": torch.tensor(self.tally.episodes),
-            "seconds": torch.tensor(self.tally.seconds, dtype=torch.float64),
+            "episodes": torch.tensor(self.metrics.episodes),
+            "seconds": torch.tensor(self.metrics.seconds, dtype=torch.float64),
             "recent_returns": torch.full((100,), torch.nan, dtype=torch.float64),
         }
-        recent = list(self.tally.recent)
+        recent = list(self.metrics.recent)
         counters["recent_returns"][: len(recent)] = torch.tensor(recent, dtype=torch.float64)
         save_tensors(self.directory / RESUME, {"theta": theta, **counters, **self._optimizer_state()})
         vector_to_parameters(theta.cpu(), self.model.parameters())
@@ -311,7 +311,7 @@ class _Run:
             saved["theta"], int(saved["steps"]), seconds=saved["seconds"].item(), episodes=int(saved["episodes"])
         )
         recent = saved["recent_returns"]
-        self.tally.recent.extend(recent[~recent.isnan()].tolist())
+        self.metrics.recent.extend(recent[~recent.isnan()].tolist())
 
     def _take_over(self) -> None:
         """Goes on from weights without an optimizer's state; what the log tells of time and episodes still counts."""
@@ -320,8 +320,8 @@ class _Run:
             load_weights(Agent(self.recipe, self.model, steps), self.directory / MODEL)
         except CheckpointError as error:
             raise CheckpointError(f"{error} A resumed run keeps its network.") from None
-        for sitting in sittings_of(self.directory):
-            note_sitting(self.directory, sitting)
+        for segment in segments_of(self.directory):
+            note_segment(self.directory, segment)
         told = next((moment for moment in reversed(read_log(self.directory)) if moment.steps <= steps), None)
         seconds, episodes = (told.seconds, told.episodes) if told else (0.0, 0)
         theta = parameters_to_vector(self.model.parameters()).detach()
@@ -332,7 +332,7 @@ class _Run:
             self.shared.theta.copy_(theta)
         self.shared.start_at(steps)
         self._rename_snapshots()
-        self.tally = Tally(seconds=seconds, episodes=episodes, steps=steps)
+        self.metrics = Metrics(seconds=seconds, episodes=episodes, steps=steps)
 
 
 def _passed(share: int) -> int | None:

@@ -10,7 +10,7 @@ from torch import nn
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import RECIPE, SNAPSHOTS, CheckpointError, load_agent, save_agent
 from training.log import LOG
-from training.sittings import Sitting, note_sitting, sittings_of
+from training.segments import Segment, note_segment, segments_of
 
 
 @torch.no_grad()
@@ -63,8 +63,8 @@ def widen_run(run: Path, out: Path) -> None:
         raise CheckpointError(f"{out} holds a run already: choose another directory.")
     wide = widen(load_agent(run))
     out.mkdir(parents=True, exist_ok=True)
-    for sitting in (*sittings_of(run), Sitting(wide.steps, wide.recipe)):
-        note_sitting(out, sitting)
+    for segment in (*segments_of(run), Segment(wide.steps, wide.recipe)):
+        note_segment(out, segment)
     if (run / LOG).exists():
         shutil.copyfile(run / LOG, out / LOG)
     if (run / SNAPSHOTS).exists():

@@ -10,6 +10,7 @@ import uvicorn
 from starlette.middleware import Middleware
 
 import zoo
+from playback.emulator_pool import use_emulator_pool
 from training.run import warm_up as warm_up_workers
 from ui import api, how
 from ui.agents import routes as zoo_routes
@@ -69,6 +70,7 @@ MARQUEE = (
 
 def build() -> gr.Blocks:
     """The page, ready to launch."""
+    use_emulator_pool()
     with gr.Blocks(
         title="A3C Arcade", analytics_enabled=False, delete_cache=(CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS)
     ) as page:

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 import zoo
-from a3c_core.play import evaluate as evaluate_agent
+from a3c_core.evaluation import evaluate as evaluate_agent
 from ui.broadcast.routes import FAILURES, LAST_SEED, answer_to, ticket_of
 from ui.broadcast.stream import agent_of
 from ui.episodes import GAMES_AT_ONCE

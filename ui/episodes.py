@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from a3c_core.agent import Agent
-from a3c_core.play import film, play
-from a3c_core.video import write_mp4
+from playback.episode import play, render
+from playback.video import write_mp4
 
 GAMES_AT_ONCE = threading.Semaphore(2)
 """Playing and encoding take a core each."""
@@ -45,7 +45,7 @@ def record(agent: Agent, seed: int, video: Path, *, title: str) -> Recording:
     scoring seed."""
     with GAMES_AT_ONCE:
         episode = play(agent, seed)
-        write_mp4(film(agent, episode), video, title=title, comment=episode.outcome, small=True)
+        write_mp4(render(agent, episode), video, title=title, comment=episode.outcome, small=True)
     return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values)
 
 

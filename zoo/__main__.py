@@ -15,10 +15,10 @@ from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
-from a3c_core.checkpoint import load_agent, replace
+from a3c_core.checkpoint import load_agent, write_atomically
 from a3c_core.envs import Protocol
-from a3c_core.play import film, play
-from a3c_core.video import write_mp4
+from playback.episode import play, render
+from playback.video import write_mp4
 from zoo.card import aligned, description, markdown_table, mean_and_spread, text_table
 from zoo.entry import unknown
 from zoo.verify import rescore
@@ -92,7 +92,7 @@ def play_(
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
     agent = zoo.load(name, snapshot)
     episode = play(agent, seed, greedy=zoo.is_greedy(name, actions), protocol=protocol)
-    write_mp4(film(agent, episode), out, title=f"A3C Arcade: {Path(name).name}", comment=episode.outcome)
+    write_mp4(render(agent, episode), out, title=f"A3C Arcade: {Path(name).name}", comment=episode.outcome)
     print(f"{out}: seed {seed}, {len(episode.actions)} steps, return {episode.total:g}")
 
 
@@ -158,7 +158,7 @@ def download(
         load_agent(agent[hub.CONFIG].parent)
         directory = to / (choice if choice in zoo.entries() else repo.split("/")[1])
         for file, path in agent.items():
-            replace(directory / file, partial(shutil.copyfile, path))
+            write_atomically(directory / file, partial(shutil.copyfile, path))
         print(f"{directory}: {len(agent)} files of {repo}")
 
 
@@ -174,14 +174,14 @@ def deploy_space(
         dry_run: write what would be uploaded into runs/space and upload nothing.
     """
     from zoo import hub
-    from zoo.space import stage
+    from zoo.space import assemble
 
     if hub.repository(space) != space:
         raise ValueError(f"{space!r} cannot be a Space: name it user/name")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path("runs", "space") if dry_run else Path(scratch, "space")
         shutil.rmtree(folder, ignore_errors=True)
-        stage(folder, zoo.entries())
+        assemble(folder, zoo.entries())
         if dry_run:
             print(f"{folder} holds what {space} would")
         else:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import yaml
 
-from a3c_core.play import Score
+from a3c_core.evaluation import Score
 from zoo.entry import ZooEntry
 
 

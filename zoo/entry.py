@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError, load_agent, parse, read_record, write_record
-from a3c_core.play import Score
+from a3c_core.evaluation import Score
 from a3c_core.recipe import Recipe
 
 ENTRIES = Path(__file__).parent / "entries"

@@ -9,12 +9,23 @@ from a3c_core.checkpoint import MODEL, RECIPE
 from zoo.entry import ZooEntry
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("app.py", "a3c_core", "zoo", "training", "ui", "docs", "benchmarks/results", "requirements.txt", "LICENSE")
+PARTS = (
+    "app.py",
+    "a3c_core",
+    "playback",
+    "zoo",
+    "training",
+    "ui",
+    "docs",
+    "benchmarks/results",
+    "requirements.txt",
+    "LICENSE",
+)
 """What a Space takes besides the README; of the benchmarks it takes the results alone, which the page
 shows; tests and runs stay here."""
 
 
-def stage(folder: Path, entries: dict[str, ZooEntry]) -> None:
+def assemble(folder: Path, entries: dict[str, ZooEntry]) -> None:
     """Writes all that a Space needs into `folder`. Raises OSError where the disk refuses."""
     for part in PARTS:
         source = ROOT / part

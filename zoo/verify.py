@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import CheckpointError, printable
-from a3c_core.play import Score, evaluate
+from a3c_core.evaluation import Score, evaluate
 
 
 class Contradiction(CheckpointError):

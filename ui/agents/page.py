@@ -6,7 +6,7 @@ from html import escape
 from huggingface_hub import constants
 
 from a3c_core.checkpoint import MODEL
-from a3c_core.play import Score
+from a3c_core.evaluation import Score
 from a3c_core.recipe import Recipe, meaning
 from training.log import Progress, read_log
 from ui.agents.asynchrony import asynchrony_section

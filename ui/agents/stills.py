@@ -10,7 +10,7 @@ import imageio.v3 as iio
 
 import zoo
 from a3c_core.checkpoint import MODEL
-from a3c_core.play import moments
+from playback.episode import playback_steps
 from ui.broadcast.chunks import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
 from zoo import ZooEntry
 
@@ -43,7 +43,7 @@ def drawn(name: str, sha256: str) -> bytes:
     """What an agent's game shows after some seconds, or at its end, as PNG; kept until its weights are others."""
     agent, greedy = zoo.load(name), zoo.entries()[name].score.greedy
     left = screen_of(agent.recipe).rate * (SECONDS_OF_FIRST + SECONDS_PER_CHUNK * (FIRST_CHUNK - 1))
-    with closing(moments(agent, 0, greedy=greedy, watched=True)) as game:
+    with closing(playback_steps(agent, 0, greedy=greedy, watched=True)) as game:
         for moment in game:
             left -= len(moment.pictures)
             if left <= 0 or moment.over:

@@ -6,7 +6,7 @@ from typing import Any
 import gradio as gr
 
 import zoo
-from a3c_core.play import Score
+from a3c_core.evaluation import Score
 from ui.agents.asynchrony import asynchrony_section
 from ui.agents.figures import scale
 from ui.agents.page import agent_page, fact, game_button, score_marks, size_of, spread

@@ -17,9 +17,9 @@ import numpy as np
 
 from a3c_core.agent import Agent
 from a3c_core.envs import Protocol, make_env
-from a3c_core.nudge import Nudge, kinds_of
-from a3c_core.play import Moment, moments
 from a3c_core.recipe import Recipe
+from playback.episode import PlaybackStep, playback_steps
+from playback.perturbation import Perturbation, perturbations_of
 from ui.broadcast.nudges import written
 from ui.broadcast.sights import Sight, sight_of
 
@@ -38,7 +38,7 @@ class Ticket(NamedTuple):
     snapshot: int = 100
     greedy: bool = True
     protocol: Protocol = "classic"
-    nudges: tuple[Nudge, ...] = ()
+    nudges: tuple[Perturbation, ...] = ()
     commit: str = ""
     """Of the repository, where the agent is a stranger's."""
 
@@ -118,10 +118,10 @@ def screen_of(recipe: Recipe) -> Screen:
 def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
     """Plays a game and cuts it into chunks."""
     palette, (rate, pixel) = palette_of(agent.recipe.env), screen_of(agent.recipe)
-    part: list[Moment] = []
+    part: list[PlaybackStep] = []
     first, pictures = 0, 0
-    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "nudges": ticket.nudges}
-    with closing(moments(agent, ticket.seed, **rules, watched=True)) as game:
+    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "perturbations": ticket.nudges}
+    with closing(playback_steps(agent, ticket.seed, **rules, watched=True)) as game:
         for step, moment in enumerate(islice(game, MOST_STEPS), start=1):
             part.append(moment)
             pictures += len(moment.pictures)
@@ -133,7 +133,7 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
                 part, first, pictures = [], step, 0
 
 
-def about_game(ticket: Ticket, agent: Agent, moment: Moment, rate: int, pixel: tuple[int, int]) -> dict[str, Any]:
+def about_game(ticket: Ticket, agent: Agent, moment: PlaybackStep, rate: int, pixel: tuple[int, int]) -> dict[str, Any]:
     """What the first chunk tells of the whole game."""
     height, width, _ = moment.pictures[0].shape
     return {
@@ -146,7 +146,7 @@ def about_game(ticket: Ticket, agent: Agent, moment: Moment, rate: int, pixel: t
             "pixel": pixel,
             "rate": rate,
             "actions": ALL_ACTIONS if agent.recipe.full_action_space else ACTIONS.get(agent.recipe.env),
-            "kinds": kinds_of(agent.recipe),
+            "kinds": perturbations_of(agent.recipe),
             "pictured": moment.obs.ndim == 3,
             "trained": agent.steps,
         }
@@ -166,7 +166,7 @@ ALL_ACTIONS = ["wait", "fire", *DIRECTIONS, *(f"{direction}, fire" for direction
 """What each action of an Atari's full set does, in ALE's order."""
 
 
-def packed(part: list[Moment], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:
+def packed(part: list[PlaybackStep], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:
     """Some steps of a game as one chunk."""
     frames = numbered([picture for moment in part for picture in moment.pictures], palette)
     frames[1:] ^= frames[:-1].copy()

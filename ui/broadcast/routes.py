@@ -13,9 +13,8 @@ from starlette.routing import Route
 
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.atari import ROMS
 from a3c_core.checkpoint import CheckpointError
-from a3c_core.envs import FIRST_TRAINING_SEED, Protocol
+from a3c_core.envs import FIRST_TRAINING_SEED, Protocol, is_atari
 from ui.broadcast.chunks import MOST_CHUNKS, MOST_STEPS, Part, Ticket, header_of
 from ui.broadcast.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
 from ui.broadcast.guests import watchable
@@ -93,7 +92,7 @@ def ticket_of(asked: Mapping[str, str]) -> Ticket:
     if actions not in ("greedy", "sampled"):
         raise Refused("Actions are greedy or sampled.")
     protocol = asked.get("protocol", "classic")
-    if protocol not in get_args(Protocol) or (protocol != "classic" and agent.recipe.env not in ROMS):
+    if protocol not in get_args(Protocol) or (protocol != "classic" and not is_atari(agent.recipe.env)):
         raise Refused("The protocol is classic, or sticky for Atari's games.")
     try:
         nudges = nudges_of(asked.get("nudges", ""), agent.recipe, MOST_STEPS)

@@ -8,8 +8,8 @@ import torch
 
 from a3c_core.agent import Agent
 from a3c_core.model import Memory
-from a3c_core.play import Moment, one_thread
-from a3c_core.saliency import saliency
+from playback.episode import PlaybackStep, one_thread
+from playback.saliency import saliency
 from ui.line import Line
 
 LOOKS = Line(at_once=1, waiting=0)
@@ -34,7 +34,7 @@ class Sight(NamedTuple):
         return np.stack([frames[step : step + stacked] for step in range(steps)])
 
 
-def sight_of(part: list[Moment]) -> Sight | None:
+def sight_of(part: list[PlaybackStep]) -> Sight | None:
     """What was seen in some steps; None where the agent sees no pictures."""
     observations = np.stack([moment.obs for moment in part])
     if observations.ndim != 4:
@@ -49,7 +49,7 @@ def look(agent: Agent, sight: Sight, index: int) -> list[list[int]]:
         observations = sight.unpacked()
         memory = agent.model.initial_memory(1) if sight.memory is None else sight.memory
         for before in observations[:index] if memory else ():
-            _, _, memory = agent.think(before[None], memory)
+            _, _, memory = agent.policy_and_value(before[None], memory)
         found = saliency(agent.model, torch.from_numpy(observations[index]), memory)
     most = max(float(found.max()), 1e-6)  # where nothing matters, rounding must not look like much
     return (found * (255.0 / most)).round().int().tolist()

@@ -15,7 +15,7 @@ from PIL import Image
 
 import zoo
 from a3c_core.checkpoint import MODEL
-from a3c_core.play import play
+from playback.episode import play
 from training.recipes import RECIPES
 from training.run import train
 from ui.how.records import RECORDS, Game, Picture, Training

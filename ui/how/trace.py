@@ -54,8 +54,8 @@ class Clocked:
     def first_step(self) -> int:
         return self._shared.first_step
 
-    def go_on(self) -> bool:
-        return self._shared.go_on()
+    def should_continue(self) -> bool:
+        return self._shared.should_continue()
 
     def pull(self, weights: list[Tensor]) -> int:
         self._pull = now()

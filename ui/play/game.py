@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from a3c_core.envs import make_env
-from a3c_core.play import Moment, check_seeds
+from a3c_core.evaluation import check_seeds
 from a3c_core.recipe import Recipe
+from playback.episode import PlaybackStep
 from ui.broadcast.chunks import ACTIONS, packed, palette_of
 from ui.play.pad import Pad
 
@@ -56,9 +57,9 @@ class Game:
             self._env.close()
 
 
-def _moment(action: int, reward: float, pictures: list[np.ndarray], *, over: bool) -> Moment:
+def _moment(action: int, reward: float, pictures: list[np.ndarray], *, over: bool) -> PlaybackStep:
     nothing = np.array([])  # nobody thinks here
-    return Moment(np.array(action), nothing, 0.0, reward, pictures, over, obs=nothing, memory=None)
+    return PlaybackStep(np.array(action), nothing, 0.0, reward, pictures, over, obs=nothing, memory=None)
 
 
 def framed(message: bytes) -> bytes:

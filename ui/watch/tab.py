@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import gradio as gr
 
 import zoo
-from a3c_core.atari import ROMS
+from a3c_core.envs import is_atari
 from ui.broadcast.chunks import MOST_STEPS
 from ui.broadcast.guests import Watchable, watchable
 from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, ticket_of
@@ -98,7 +98,7 @@ def show_game(agent: object, snapshot: object, seed: object, actions: object, st
     known = watchable(agent) if isinstance(agent, str) else None
     kept = {"snapshot": str(snapshot)} if known and snapshot in known.snapshots else {}
     chosen = {"actions": actions} if actions else {}
-    protocol = {"protocol": "sticky"} if sticky and known and known.recipe.env in ROMS else {}
+    protocol = {"protocol": "sticky"} if sticky and known and is_atari(known.recipe.env) else {}
     seed = whole(seed, "The seed", 0, LAST_SEED)
     return shown_by({"agent": str(agent), "seed": str(seed)} | kept | chosen | protocol)
 
@@ -122,7 +122,7 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
         verdict=about(agent),
         seed=ticket.seed,
         snapshot=gr.update(choices=stages(agent), value=ticket.snapshot),
-        sticky=gr.update(visible=agent.recipe.env in ROMS, value=ticket.protocol == "sticky"),
+        sticky=gr.update(visible=is_atari(agent.recipe.env), value=ticket.protocol == "sticky"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The sittings of a run: from which step on it went by which recipe, and the commands that would repeat it."""
+"""The segments of a run: from which step on it went by which recipe, and the commands that would repeat it."""
 
 import shlex
 from dataclasses import asdict, replace
@@ -13,12 +13,12 @@ from a3c_core.checkpoint import parse, read_record, recipe_of, write_record
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 
-SITTINGS = "sittings.json"
+SEGMENTS = "segments.json"
 TRAIN = ("python", "-m", "training", "train")
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Sitting:
+class Segment:
     """A part of a run that went by one recipe."""
 
     steps: Annotated[int, Field(ge=0)]
@@ -27,35 +27,35 @@ class Sitting:
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Sittings:
-    """The fields of sittings.json."""
+class Segments:
+    """The fields of segments.json."""
 
-    sittings: tuple[Sitting, ...]
+    segments: tuple[Segment, ...]
 
 
-def note_sitting(run: Path, sitting: Sitting) -> None:
-    """Adds a sitting to the record of a run, unless it goes on by the recipe before it.
+def note_segment(run: Path, segment: Segment) -> None:
+    """Adds a segment to the record of a run, unless it goes on by the recipe before it.
 
     One before it that took no step is forgotten. Raises CheckpointError.
     """
-    before = sittings_of(run) if (run / SITTINGS).exists() else ()
-    before = tuple(each for each in before if each.steps < sitting.steps)
-    if not before or before[-1].recipe != sitting.recipe:
-        write_record(run / SITTINGS, asdict(Sittings((*before, sitting))))
+    before = segments_of(run) if (run / SEGMENTS).exists() else ()
+    before = tuple(each for each in before if each.steps < segment.steps)
+    if not before or before[-1].recipe != segment.recipe:
+        write_record(run / SEGMENTS, asdict(Segments((*before, segment))))
 
 
-def sittings_of(run: Path) -> tuple[Sitting, ...]:
-    """The sittings of a run; one, by its checkpoint's recipe, where no others are known. Raises CheckpointError."""
-    path = run / SITTINGS
+def segments_of(run: Path) -> tuple[Segment, ...]:
+    """The segments of a run; one, by its checkpoint's recipe, where no others are known. Raises CheckpointError."""
+    path = run / SEGMENTS
     if path.exists():
-        return parse(Sittings, read_record(path), path).sittings
-    return (Sitting(0, recipe_of(run)),)
+        return parse(Segments, read_record(path), path).segments
+    return (Segment(0, recipe_of(run)),)
 
 
-def commands_of(name: str, sittings: tuple[Sitting, ...]) -> str:
-    """The commands that trained a run, a line for each sitting: the shipped recipe of that name, or of its environment,
+def commands_of(name: str, segments: tuple[Segment, ...]) -> str:
+    """The commands that trained a run, a line for each segment: the shipped recipe of that name, or of its environment,
     with what differed, then what was changed on the way. Raises ValueError where no shipped recipe trains it."""
-    first, *later = sittings
+    first, *later = segments
     fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == first.recipe.env]
     if not fitting:
         raise ValueError(
@@ -67,13 +67,13 @@ def commands_of(name: str, sittings: tuple[Sitting, ...]) -> str:
         return shlex.join(begin)
     run = f"runs/{name}"
     lines = [shlex.join([*begin, "--out", run])]
-    for last, sitting in pairwise(sittings):
+    for last, segment in pairwise(segments):
         before = last.recipe
-        if sitting.recipe.encoder != before.encoder:
+        if segment.recipe.encoder != before.encoder:
             lines.append(shlex.join(["python", "-m", "training", "widen", run, "--out", f"{run}-wide"]))
-            run, before = f"{run}-wide", replace(before, encoder=sitting.recipe.encoder)
-        go_on = [*TRAIN, "--resume", run, shipped, *differences(sitting.recipe, before)]
-        lines.append(f"{shlex.join(go_on)}    # from step {sitting.steps:,}")
+            run, before = f"{run}-wide", replace(before, encoder=segment.recipe.encoder)
+        go_on = [*TRAIN, "--resume", run, shipped, *differences(segment.recipe, before)]
+        lines.append(f"{shlex.join(go_on)}    # from step {segment.steps:,}")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Nudges: what somebody does to a game under way to see how its agent recovers. A nudged game repeats like others."""
+"""Perturbations: pushes and forced actions that show how an agent recovers. A perturbed game repeats exactly."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,12 +10,12 @@ from a3c_core.envs import spaces_of
 from a3c_core.recipe import Recipe
 
 
-class Nudge(NamedTuple):
+class Perturbation(NamedTuple):
     """Something that is done to a game just before one of its steps."""
 
     step: int
     kind: str
-    """One of `kinds_of` the game."""
+    """One of `perturbations_of` the game."""
 
 
 HELD_STEPS = 8
@@ -43,34 +43,34 @@ PUSHES: dict[str, Callable[[gym.Env, float], np.ndarray]] = {"CartPole-v1": _pus
 """What a push does to a game's state; returns what the agent sees of it. Other games take actions instead."""
 
 
-def kinds_of(recipe: Recipe) -> tuple[str, ...]:
-    """The nudges that a game knows: directions of a push, or numbers of the actions that can be taken."""
+def perturbations_of(recipe: Recipe) -> tuple[str, ...]:
+    """The perturbations that a game supports: directions of a push, or numbers of the actions that can be taken."""
     return tuple(DIRECTIONS) if recipe.env in PUSHES else tuple(map(str, range(spaces_of(recipe).action.n)))
 
 
-class Nudged(gym.Wrapper):
-    """One environment with nudges. What was done in a step, by whomever, is in its info["action"]."""
+class Perturbed(gym.Wrapper):
+    """One environment with perturbations. What was done in a step, by whomever, is in its info["action"]."""
 
-    def __init__(self, game: gym.Env, env: str, nudges: tuple[Nudge, ...]) -> None:
+    def __init__(self, game: gym.Env, env: str, perturbations: tuple[Perturbation, ...]) -> None:
         super().__init__(game)
-        self._push, self._nudges = PUSHES.get(env), nudges
+        self._push, self._perturbations = PUSHES.get(env), perturbations
         self._step, self._held = 0, []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         obs, info = self.env.reset(seed=seed, options=options)
         self._step, self._held = 0, []
-        return self._nudge(obs), info
+        return self._perturb(obs), info
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
         action = self._held.pop() if self._held else action
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._step += 1
-        obs = obs if terminated or truncated else self._nudge(obs)
+        obs = obs if terminated or truncated else self._perturb(obs)
         return obs, reward, terminated, truncated, info | {"action": action}
 
-    def _nudge(self, obs: np.ndarray) -> np.ndarray:
+    def _perturb(self, obs: np.ndarray) -> np.ndarray:
         """Does what is to be done before the next step; returns what the agent sees then."""
-        for kind in [kind for step, kind in self._nudges if step == self._step]:
+        for kind in [kind for step, kind in self._perturbations if step == self._step]:
             if self._push:
                 obs = self._push(self.env.unwrapped, DIRECTIONS[kind])
             else:

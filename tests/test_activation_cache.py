@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
+from a3c_core.activation_cache import Recall
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.loss import a3c_loss
 from a3c_core.model import build_model
-from a3c_core.recall import Recall
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
 from a3c_core.worker import encoder_dtype, gradient_of

@@ -2,8 +2,8 @@
 
 import pytest
 
+from training.diagnostics import DIAGNOSTICS, PATIENCE, Diagnostics
 from training.log import Progress
-from training.vital_signs import PATIENCE, SIGNS, VitalSigns
 
 HEALTHY = {"explained_variance": 0.5, "gradient_norm": 1.0, "active": (1.0, 0.8, 0.5)}
 ILLS = {
@@ -33,7 +33,7 @@ def moment(seconds, *, updates=10, **changes):
 
 def told(*moments):
     """What is said at each moment of a run."""
-    signs = VitalSigns()
+    signs = Diagnostics()
     return [signs.check(moment) for moment in moments]
 
 
@@ -93,7 +93,7 @@ def test_each_ill_is_told_of_its_own():
 def test_ills_that_come_together_are_told_together():
     ill = {"active": (0.0, 0.0, 0.0), "explained_variance": 0.0, "gradient_norm": 0.0}
     _, said = told(moment(0.0, **ill), moment(PATIENCE, **ill))
-    assert [words.partition("steps ")[2] for words in said] == [sign.says for sign in SIGNS]
+    assert [words.partition("steps ")[2] for words in said] == [sign.says for sign in DIAGNOSTICS]
 
 
 def test_another_run_is_watched_afresh():

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import imageio.v2 as iio
 
-from a3c_core.play import Film
+from playback.episode import RenderedEpisode
 
 
-def write_mp4(film: Film, path: Path, *, title: str, comment: str, small: bool = False) -> None:
+def write_mp4(film: RenderedEpisode, path: Path, *, title: str, comment: str, small: bool = False) -> None:
     """Writes H.264 in yuv420p, with `title` and `comment` in the file's metadata. Raises OSError.
 
     Pixels stay sharp: each becomes whole rows and columns. A picture whose height or width is odd then is padded by one

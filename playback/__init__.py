@@ -1,0 +1,1 @@
+"""Playing games to be watched: episodes, their pictures and videos, perturbations, saliency."""
