@@ -71,7 +71,7 @@ def train(kind: str, seed: int, steps: int | None) -> Trial:
 
 
 def main(seeds: int = 5, steps: int | None = None, keep: bool = True) -> None:
-    """Run all trainings, one at a time, and write results/asynchrony.json and README.md.
+    """Run all trainings, one at a time, and write ui/agents/asynchrony.json and README.md.
 
     Args:
         seeds: trainings of each kind.

@@ -18,6 +18,8 @@ from benchmarks.page_tables import endurance, freed, key_to_frame, load, waits
 from benchmarks.training_tables import asynchrony, pong, speed, time_to_solve
 
 HERE = Path(__file__).parent
+FILES = {"asynchrony": HERE.parent / "ui" / "agents" / "asynchrony.json"}
+"""Results that are not kept in results/: the page shows them, and they are installed with it."""
 PACKAGES = ("torch", "gymnasium", "ale-py", "gradio")
 """Whose versions are told with every result."""
 SECTIONS = {
@@ -44,16 +46,20 @@ def _cpuinfo() -> list[str]:
 
 def save(name: str, result: dict) -> None:
     """Keeps a benchmark's result and writes README.md anew."""
-    (HERE / "results").mkdir(exist_ok=True)
-    (HERE / "results" / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    file_of(name).write_text(json.dumps(result, indent=1) + "\n")
     (HERE / "README.md").write_text(readme())
+
+
+def file_of(name: str) -> Path:
+    """Where the result of that benchmark is kept."""
+    return FILES.get(name, HERE / "results" / f"{name}.json")
 
 
 def readme() -> str:
     """README.md, from the results alone."""
     parts = []
     for name, section in SECTIONS.items():
-        if (path := HERE / "results" / f"{name}.json").exists():
+        if (path := file_of(name)).exists():
             parts += section(json.loads(path.read_text()))
     return (
         "\n\n".join(

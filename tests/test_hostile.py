@@ -19,7 +19,8 @@ from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError
 from tests.loopback_hub import Blob, git_hash
 from zoo import hub
 from zoo.__main__ import main
-from zoo.entry import checkpoint_files
+from zoo.entry import CONFIG, checkpoint_files
+from zoo.loading import agent_files
 from zoo.verify import Contradiction, rescore
 
 REPO = "stranger/agent"
@@ -34,10 +35,10 @@ def forged(repository, *, files=None, recipe=None, config=None):
     record["recipe"] |= recipe or {}
     made[RECIPE] = json.dumps(record).encode()
     made |= files or {}
-    entry = json.loads(made[hub.CONFIG])
+    entry = json.loads(made[CONFIG])
     entry["recipe"] |= recipe or {}
     entry["sha256"] = {file: sha256(made[file]) for file in entry["sha256"]}
-    made[hub.CONFIG] = json.dumps(entry | (config or {})).encode()
+    made[CONFIG] = json.dumps(entry | (config or {})).encode()
     return made
 
 
@@ -239,14 +240,14 @@ def test_the_largest_network_that_a_recipe_can_ask_for_is_small(server, reposito
 def test_a_record_that_is_none_is_refused(server, repository, around, monkeypatch, capfd, changes, says):
     server.put(REPO, forged(repository, config=changes) | dict.fromkeys(changes.get("sha256", ()), b"evil"))
     with pytest.raises(CheckpointError, match=says):
-        hub.agent_files(REPO)
+        agent_files(REPO)
     for command in commands(around)[:2]:
         error, _ = ended(monkeypatch, capfd, *command)
         assert error
     assert not (around / "to").exists()
 
 
-@pytest.mark.parametrize("file", [MODEL, RECIPE, hub.CONFIG, f"{SNAPSHOTS}/5/{MODEL}"])
+@pytest.mark.parametrize("file", [MODEL, RECIPE, CONFIG, f"{SNAPSHOTS}/5/{MODEL}"])
 def test_a_file_that_is_too_large_is_not_fetched(server, repository, around, monkeypatch, capfd, file):
     plain = Blob.of
 
@@ -280,7 +281,7 @@ def test_a_file_that_is_too_large_is_not_fetched(server, repository, around, mon
     ids=str,
 )
 def test_a_score_that_is_not_the_agents_is_contradicted(server, repository, around, monkeypatch, capfd, score, says):
-    told = json.loads(repository[hub.CONFIG])["score"]
+    told = json.loads(repository[CONFIG])["score"]
     server.put(REPO, forged(repository, config={"score": told | score}))
     error, _ = ended(monkeypatch, capfd, "verify", REPO)
     assert says.replace("\\", "") in error

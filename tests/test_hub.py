@@ -28,7 +28,8 @@ from tests.loopback_hub import BLACK_HOLE, RESET, SLOW, environment
 from tests.processes import wait_until
 from training.publish import CARD, REPLAY, RESULTS, Publication, assemble_records, publish
 from zoo import hub
-from zoo.entry import checkpoint_files, hash_of, write_entry
+from zoo.entry import CONFIG, checkpoint_files, hash_of, write_entry
+from zoo.loading import agent_files
 from zoo.space import assemble as stage_space
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +60,7 @@ def test_an_agent_of_the_zoo_comes_back_bit_by_bit_with_its_story(entry, server,
     hub.publish(tmp_path / "staged", repo, private=False, message="Agent")
     for percent in entry.snapshots[-2:]:
         assert same(zoo.load(repo, percent), entry.open(percent))
-    assert {file: hash_of(path) for file, path in hub.agent_files(repo).items() if file != hub.CONFIG} == entry.sha256
+    assert {file: hash_of(path) for file, path in agent_files(repo).items() if file != CONFIG} == entry.sha256
     assert zoo.find(repo) == replace(entry, published=None)
 
     card = ModelCard.load(repo)
@@ -96,7 +97,7 @@ def test_publishing_plays_the_score_again_and_keeps_the_first_game_as_a_video(en
     publication = Publication.of_entry(entry, episodes=1, progress=lambda finished: None)
     copy = publish(publication, MINE)
     assert set(server.files(MINE)) == {".gitattributes", *copy.sha256}
-    assert {*entry.sha256, hub.CONFIG, CARD, RESULTS, REPLAY, "log.jsonl"} <= set(copy.sha256)
+    assert {*entry.sha256, CONFIG, CARD, RESULTS, REPLAY, "log.jsonl"} <= set(copy.sha256)
     assert (copy.repo, copy.revision) == (MINE, server.repos["model", MINE].commits[-1].oid)
     video = hub.HfApi().hf_hub_download(MINE, REPLAY)
     steps = len(play(entry.open(), entry.score.first_seed, greedy=entry.score.greedy).actions)
@@ -200,7 +201,7 @@ def test_nobody_gets_to_see_the_token(server, beginner, empty_zoo, monkeypatch, 
     if fault:
         server.fail("POST .*/commit/|GET .*/resolve/", fault, None)
     told = []
-    for call in (lambda: cli.main(["publish", "beginner", "--namespace", "tester"]), lambda: hub.agent_files(MINE)):
+    for call in (lambda: cli.main(["publish", "beginner", "--namespace", "tester"]), lambda: agent_files(MINE)):
         try:
             call()
         except (SystemExit, OSError) as error:
@@ -393,9 +394,9 @@ def test_a_space_has_what_the_page_needs_and_nothing_else(server, published, tmp
     assert (space.settings["sdk"], space.settings.get("hardware")) == ("gradio", hardware)
     assert len(space.commits) == 2
     files = server.files("tester/arcade", repo_type="space")
-    assert {"app.py", "requirements.txt", "README.md", "LICENSE", "zoo/hub.py", "ui/__init__.py"} <= set(files)
-    assert {name.split("/")[0] for name in files}.isdisjoint({"tests", "runs", ".venv", ".git"})
-    assert all(name.endswith(".json") for name in files if name.startswith("benchmarks/"))
+    needed = {"app.py", "requirements.txt", "README.md", "LICENSE", "zoo/hub.py", "ui/agents/asynchrony.json"}
+    assert needed <= set(files)
+    assert {name.split("/")[0] for name in files}.isdisjoint({"tests", "benchmarks", "runs", ".venv", ".git"})
     assert not [name for name in files if "__pycache__" in name]
     front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
     assert front["sdk"] == "gradio"

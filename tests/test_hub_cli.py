@@ -16,15 +16,14 @@ from tests import toy
 from training.__main__ import main as training_main
 from training.keep import keep
 from training.log import LOG
-from zoo import hub
 from zoo.__main__ import main as zoo_main
-from zoo.entry import write_entry
+from zoo.entry import CONFIG, write_entry
 
 ROOT = Path(__file__).parents[1]
 THEIRS = "stranger/agent"
 MINE = "tester/a3c-CartPole-v1-beginner"
 AGENT = {
-    hub.CONFIG,
+    CONFIG,
     MODEL,
     RECIPE,
     *(f"{SNAPSHOTS}/{percent}/{file}" for percent in (5, 25) for file in (MODEL, RECIPE)),

@@ -23,13 +23,11 @@ from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
 from training.diagnostics import Diagnostics
 from training.keep import keep
-from training.publish import Publication, assemble, publish
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
 from training.segments import commands_of, segments_of
 from training.widen import widen_run
-from zoo import hub
-from zoo.entry import WEIGHTS, write_entry
+from zoo.entry import homes, write_entry
 
 RUNS = Path("runs")
 
@@ -49,7 +47,7 @@ def train_(
         raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
     directory = resume or out or new_directory(recipe)
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
-    if resume and resume.resolve().is_relative_to(WEIGHTS):
+    if resume and any(resume.resolve().is_relative_to(home.weights.resolve()) for home in homes()):
         raise ValueError(f"{resume} belongs to the zoo, and training would change it: copy it, and resume the copy")
     if resume and (resume / RECIPE).exists() and not (resume / RESUME).exists():
         print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
@@ -232,6 +230,9 @@ def publish_(
         actions: play an agent from a directory with the likeliest actions or with drawn ones.
         episodes: how many games to play; by default all that the record tells of, 100 for a directory.
     """
+    from training.publish import Publication, assemble, publish  # training needs no client of the Hub
+    from zoo import hub
+
     if all_ == (agent is not None):
         raise ValueError("name one agent or directory to publish, or --all")
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the video is drawn into arrays
@@ -281,7 +282,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str], *, prog: str = "python -m training") -> None:
     """Parses the command line; known errors end in one sentence."""
     _interrupted.clear()
     for polite in (signal.SIGINT, signal.SIGTERM):
@@ -291,12 +292,12 @@ def main(argv: list[str]) -> None:
         train_.__annotations__["recipe"] = Annotated[offered, tyro.conf.arg(name="")]
         tyro.extras.subcommand_cli_from_dict(
             {"train": train_, "widen": widen_, "evaluate": evaluate_, "keep": keep_, "publish": publish_},
-            prog="python -m training",
+            prog=prog,
             description=__doc__,
             args=argv,
             config=(tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
         )
-    except (ValueError, OSError, WorkerDied) as error:
+    except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
         print("stopped: the same command does it from the start", file=sys.stderr)

@@ -13,7 +13,8 @@ from a3c_core.checkpoint import SNAPSHOTS, CheckpointError, count_parameters, lo
 from a3c_core.envs import is_atari
 from a3c_core.evaluation import evaluate
 from training.log import LOG, read_log
-from zoo.entry import NAME, ZooEntry, entries, hashes, load, write_entry
+from zoo.entry import NAME, ZooEntry, entries, hashes, home_to_keep, write_entry
+from zoo.loading import load
 
 CHOOSING_SEED = 500_000_000
 """First of the games that decide which of two agents is better. The score that is published is of other games: the
@@ -91,9 +92,10 @@ def keep(
 ) -> ZooEntry:
     """Makes the agent in `run` the zoo's `name`, with a fresh score; returns its entry.
 
-    Raises CheckpointError where the run is broken or, unless `force`, the agent now kept scores at least as well.
+    Raises CheckpointError where the run is broken or, unless `force`, the agent now kept scores at least as well,
+    ValueError where an installed zoo would have to change.
     """
-    before = entries().get(name)
+    place, before = home_to_keep().weights / name, entries().get(name)
     if before and run.resolve().is_relative_to(before.directory.resolve()):
         raise CheckpointError(f"{run} is the zoo's own {name} already: keep the directory that training wrote.")
     if before and not force:
@@ -115,9 +117,9 @@ def keep(
         greedy=greedy,
         progress=progress,
     )
-    shutil.rmtree(entry.directory / SNAPSHOTS, ignore_errors=True)
+    shutil.rmtree(place / SNAPSHOTS, ignore_errors=True)
     for file in (*entry.sha256, LOG):
-        (entry.directory / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(run / file, entry.directory / file)
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(run / file, place / file)
     write_entry(entry)
     return entry

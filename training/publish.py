@@ -20,7 +20,7 @@ from training.recipes import RECIPES
 from training.segments import commands_of, segments_of
 from zoo import hub
 from zoo.card import model_card
-from zoo.entry import Published, ZooEntry, hash_of
+from zoo.entry import CONFIG, Published, ZooEntry, hash_of
 from zoo.verify import rescore
 
 REPLAY, RESULTS, CARD = "replay.mp4", "results.json", "README.md"
@@ -94,7 +94,7 @@ def assemble_records(publication: Publication, repo: str, folder: Path) -> None:
     for file in (*entry.sha256, LOG):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / file, folder / file)
-    write_record(folder / hub.CONFIG, dataclasses.asdict(dataclasses.replace(entry, published=None)))
+    write_record(folder / CONFIG, dataclasses.asdict(dataclasses.replace(entry, published=None)))
     (folder / RESULTS).write_text(json.dumps(results(scores), indent=2) + "\n", encoding="utf-8")
     (folder / CARD).write_text(model_card(entry, repo), encoding="utf-8")
     write_events(folder, read_log(source))

@@ -4,6 +4,7 @@ import zoo
 agent = zoo.load("cartpole")
 """
 
-from zoo.entry import Actions, UnknownAgent, ZooEntry, entries, fetched, find, is_greedy, load, repository
+from zoo.entry import ZooEntry, entries, fetched
+from zoo.loading import Actions, UnknownAgent, find, is_greedy, load, repository
 
 __all__ = ["Actions", "UnknownAgent", "ZooEntry", "entries", "fetched", "find", "is_greedy", "load", "repository"]

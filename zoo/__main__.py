@@ -20,7 +20,8 @@ from a3c_core.envs import Protocol
 from playback.episode import play, render
 from playback.video import write_mp4
 from zoo.card import aligned, description, markdown_table, mean_and_spread, text_table
-from zoo.entry import unknown
+from zoo.entry import CONFIG
+from zoo.loading import agent_files, unknown
 from zoo.verify import rescore
 
 
@@ -117,9 +118,7 @@ def verify(
         if choice in zoo.entries():
             entry.check()
         else:
-            from zoo import hub
-
-            hub.agent_files(zoo.repository(choice))
+            agent_files(zoo.repository(choice))
         with tqdm(unit=" games", disable=not sys.stderr.isatty()) as bar:
             scores = rescore(agent, entry.scores, episodes=episodes, progress=lambda n, bar=bar: bar.update(n - bar.n))
         for claim, score in zip(entry.scores, scores, strict=True):
@@ -146,16 +145,14 @@ def download(
         revision: a commit, tag or branch; by default what the agent's record names, else the newest.
         seconds: give up after so long.
     """
-    from zoo import hub
-
     for choice in chosen(name, all_):
         repo = zoo.repository(choice, namespace)
         if repo is None:
             raise zoo.UnknownAgent(unknown(choice, zoo.entries()))
         pinned = zoo.entries()[choice].published if choice in zoo.entries() else None
         at = revision or (pinned.revision if pinned and pinned.repo == repo else None)
-        agent = hub.agent_files(repo, at, seconds=seconds)
-        load_agent(agent[hub.CONFIG].parent)
+        agent = agent_files(repo, at, seconds=seconds)
+        load_agent(agent[CONFIG].parent)
         directory = to / (choice if choice in zoo.entries() else repo.split("/")[1])
         for file, path in agent.items():
             write_atomically(directory / file, partial(shutil.copyfile, path))
@@ -195,8 +192,8 @@ def chosen(name: str | None, all_: bool) -> list[str]:
     return list(zoo.entries()) if name is None else [name]
 
 
-def main() -> None:
-    """Parses the command line; known errors end in one sentence."""
+def main(argv: list[str] | None = None, *, prog: str = "python -m zoo") -> None:
+    """Parses the command line, that of the process by default; known errors end in one sentence."""
     commands = {
         "list": list_,
         "info": info,
@@ -207,9 +204,9 @@ def main() -> None:
     }
     try:
         tyro.extras.subcommand_cli_from_dict(
-            commands, prog="python -m zoo", description=__doc__, config=(tyro.conf.FlagCreatePairsOff,)
+            commands, prog=prog, description=__doc__, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
         )
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         raise SystemExit(f"error: {error}") from None
 
 

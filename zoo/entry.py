@@ -1,12 +1,12 @@
 """A ZooEntry is one agent's record: what it is, what it scored and how, what made it. `training keep` writes them."""
 
-import difflib
 import hashlib
+import os
 import re
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -19,15 +19,15 @@ from a3c_core.recipe import Recipe
 ENTRIES = Path(__file__).parent / "entries"
 NAME = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 WEIGHTS = Path(__file__).parent / "weights"
+OWN = "A3C_ZOO"
+"""The environment variable that names a directory for the user's own agents."""
+IN_CHECKOUT = (Path(__file__).parents[1] / "pyproject.toml").is_file()
+"""Whether this is a checkout, whose zoo may change, and no installed package."""
 CONFIG = "config.json"
 """The record beside a downloaded agent; the Hub counts its downloads as those of the agent."""
 File = Annotated[str, Field(pattern=rf"^({SNAPSHOTS}/[1-9][0-9]?/)?({re.escape(MODEL)}|{re.escape(RECIPE)})$")]
 """A file of a checkpoint or of a snapshot, by its path; a record names no others, which might lie anywhere."""
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-class UnknownAgent(ValueError):
-    """There is no agent of that name; the message tells which there are."""
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -76,8 +76,9 @@ class ZooEntry:
 
     @property
     def directory(self) -> Path:
-        """The checkpoint that ships with the zoo."""
-        return WEIGHTS / self.name
+        """The checkpoint that ships with the zoo, or the user's own of that name."""
+        own = [place for home in homes()[1:] if (place := home.weights / self.name).is_dir()]
+        return own[0] if own else WEIGHTS / self.name
 
     @property
     def snapshots(self) -> list[int]:
@@ -125,6 +126,26 @@ class ZooEntry:
                 self.place_of(snapshot)
 
 
+class Home(NamedTuple):
+    """A directory of records and one of checkpoints."""
+
+    entries: Path
+    weights: Path
+
+
+def homes() -> list[Home]:
+    """Where agents are: what ships with the zoo and, if A3C_ZOO names one, the directory of the user's own."""
+    own = os.environ.get(OWN)
+    return [Home(ENTRIES, WEIGHTS), *([Home(Path(own, "entries"), Path(own, "weights"))] if own else [])]
+
+
+def home_to_keep() -> Home:
+    """Where new agents go: A3C_ZOO, else the zoo of a checkout. Raises ValueError where there is neither."""
+    if not (IN_CHECKOUT or os.environ.get(OWN)):
+        raise ValueError(f"an installed zoo does not change: set {OWN} to a directory for your own agents")
+    return homes()[-1]
+
+
 def checkpoint_files(snapshot: int = 100) -> list[str]:
     """The files of an agent, or of one of its snapshots, by their paths in its directory or repository."""
     place = "" if snapshot == 100 else f"{SNAPSHOTS}/{snapshot}/"
@@ -132,9 +153,12 @@ def checkpoint_files(snapshot: int = 100) -> list[str]:
 
 
 def entries() -> dict[str, ZooEntry]:
-    """All agents of the zoo by name, in the order of their names. Raises CheckpointError for a broken record."""
-    found = [read_entry(path) for path in sorted(ENTRIES.glob("*.json"))]
-    return {entry.name: entry for entry in found}
+    """All agents of the zoo by name, in the order of their names; of two with one name the user's own.
+
+    Raises CheckpointError for a broken record.
+    """
+    found = {path.name: path for home in homes() for path in home.entries.glob("*.json")}
+    return {entry.name: entry for _, path in sorted(found.items()) for entry in [read_entry(path)]}
 
 
 def read_entry(path: Path) -> ZooEntry:
@@ -157,47 +181,10 @@ def _read_once(path: Path, *_: int) -> ZooEntry:
 
 
 def write_entry(entry: ZooEntry) -> Path:
-    """Writes an agent's record; returns its file. Raises CheckpointError."""
-    path = ENTRIES / f"{entry.name}.json"
+    """Writes an agent's record; returns its file. Raises CheckpointError, and ValueError as `home_to_keep`."""
+    path = home_to_keep().entries / f"{entry.name}.json"
     write_record(path, asdict(entry))
     return path
-
-
-def load(name: str | Path, snapshot: int = 100, *, revision: str | None = None, namespace: str | None = None) -> Agent:
-    """The agent of that name in the zoo, else in that checkpoint directory, else in that repository on the Hub.
-
-    Args:
-        name: an agent of the zoo, a directory (`./cartpole` is one) or anybody's `user/repository` of our format.
-        snapshot: take the agent as it was after that percentage of its training.
-        revision: take it from the Hub at that commit, tag or branch. A commit that was fetched once costs no request.
-        namespace: take the zoo's agent from that user's repository on the Hub.
-
-    Raises UnknownAgent where there is none, CheckpointError where the checkpoint is broken or not ours, ValueError for
-    a snapshot that was not kept, HubError where the Hub does not hand it out.
-    """
-    known = entries()
-    if str(name) in known and not (revision or namespace):
-        return known[str(name)].open(snapshot)
-    if Path(name).is_dir() and not revision:
-        place = Path(name) if snapshot in (0, 100) else Path(name, SNAPSHOTS, str(snapshot))
-    elif repo := repository(str(name), namespace):
-        place = fetched(repo, revision, snapshot or 100)
-    else:
-        raise UnknownAgent(unknown(str(name), known))
-    agent = load_agent(place)
-    return agent if snapshot else Agent.untrained(agent.recipe)
-
-
-def repository(name: str, namespace: str | None = None) -> str | None:
-    """The repository on the Hub that is meant by `name`: user/repository, or an agent of the zoo; None for neither."""
-    from zoo import hub
-
-    entry = entries().get(name)
-    if entry is None:
-        return hub.repository(name)
-    if entry.published and not namespace:
-        return entry.published.repo
-    return hub.repository_of(name, entry.recipe.env, hub.namespace_of(namespace))
 
 
 def fetched(repo: str, revision: str | None = None, snapshot: int = 100) -> Path:
@@ -205,45 +192,6 @@ def fetched(repo: str, revision: str | None = None, snapshot: int = 100) -> Path
     from zoo import hub  # the zoo's own agents play where the Hub's client is not installed
 
     return hub.fetch(repo, checkpoint_files(snapshot), revision)[checkpoint_files(snapshot)[0]].parent
-
-
-def find(name: str | Path) -> ZooEntry | None:
-    """The record of an agent of the zoo or of a repository on the Hub; None for a directory.
-
-    A stranger's record is what its author says. Raises as `load` does.
-    """
-    entry = entries().get(str(name))
-    if entry or Path(name).is_dir():
-        return entry
-    from zoo import hub
-
-    repo = hub.repository(str(name))
-    if repo is None:
-        raise UnknownAgent(unknown(str(name), entries()))
-    path = hub.fetch(repo, [hub.CONFIG])[hub.CONFIG]
-    return read_entry(path)
-
-
-Actions = Literal["recorded", "greedy", "sampled"]
-"""How an agent chooses: greedy takes the likeliest action, sampled draws from the policy, recorded does what its record
-says, greedy where it has none."""
-
-
-def is_greedy(name: str | Path, actions: Actions = "recorded") -> bool:
-    """Whether that agent takes its likeliest actions."""
-    if actions != "recorded":
-        return actions == "greedy"
-    entry = find(name)
-    if entry is None and (record := Path(name) / CONFIG).is_file():  # a downloaded agent's
-        entry = read_entry(record)
-    return entry is None or entry.score.greedy
-
-
-def unknown(name: str, known: dict[str, ZooEntry]) -> str:
-    """What to say of a name that is not in the zoo."""
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
-    return f"no agent and no directory {name!r}.{hint} Agents of the zoo: {', '.join(known)}."
 
 
 def hash_of(path: Path) -> str:

@@ -16,18 +16,25 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from huggingface_hub import (
-    HfApi,
-    ModelCardData,
-    ResolvedRevision,
-    get_session,
-    hf_hub_download,
-    try_to_load_from_cache,
-)
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError, RevisionResolutionError
+try:
+    from huggingface_hub import (
+        HfApi,
+        ModelCardData,
+        ResolvedRevision,
+        get_session,
+        hf_hub_download,
+        try_to_load_from_cache,
+    )
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        RepositoryNotFoundError,
+        RevisionResolutionError,
+    )
+except ModuleNotFoundError as missing:
+    raise ImportError("the Hugging Face Hub needs its client: pip install 'a3c-arcade[hub]'") from missing
 
 from a3c_core.checkpoint import MAX_JSON_BYTES, CheckpointError, printable
-from zoo.entry import CONFIG, checkpoint_files, hash_of, read_entry
 
 TAG = "a3c-arcade"
 """What all repositories of our format are tagged with."""
@@ -123,24 +130,6 @@ def fetch(
             f"{' and '.join(damaged)} of {repo} came damaged (another hash) and was thrown away: try again."
         )
     return paths
-
-
-def agent_files(repo: str, revision: str | None = None, *, seconds: float = FETCH_SECONDS) -> dict[str, Path]:
-    """All that makes the agent of a repository, in the cache: its checkpoint, its record and its snapshots.
-
-    Raises as `fetch`, and CheckpointError for files that are not those that the record names.
-    """
-    ends = time.monotonic() + seconds
-    record = fetch(repo, [CONFIG], revision, seconds=seconds)[CONFIG]
-    named, commit = read_entry(record).sha256, record.parent.name  # the cache's folders are named after commits
-    names = dict.fromkeys([*checkpoint_files(), *named])
-    files = fetch(repo, [*names, CONFIG], commit, seconds=ends - time.monotonic())
-    for file in names:
-        if hash_of(files[file]) != named.get(file):
-            raise CheckpointError(
-                f"{file} of {repo} is not the file that its record names (its sha256 differs): choose another one."
-            )
-    return files
 
 
 def _resolve(repo: str, revision: str | None, ends: float) -> ResolvedRevision:

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from a3c_core.checkpoint import MODEL, RECIPE
-from zoo.entry import ZooEntry
+from zoo.entry import IN_CHECKOUT, ZooEntry
 
 ROOT = Path(__file__).parents[1]
 PARTS = (
@@ -17,16 +17,19 @@ PARTS = (
     "training",
     "ui",
     "docs",
-    "benchmarks/results",
     "requirements.txt",
     "LICENSE",
 )
-"""What a Space takes besides the README; of the benchmarks it takes the results alone, which the page
-shows; tests and runs stay here."""
+"""What a Space takes besides the README; tests, benchmarks and runs stay here."""
 
 
 def assemble(folder: Path, entries: dict[str, ZooEntry]) -> None:
-    """Writes all that a Space needs into `folder`. Raises OSError where the disk refuses."""
+    """Writes all that a Space needs into `folder`.
+
+    Raises OSError where the disk refuses, ValueError where the package is installed: it lacks the README, for instance.
+    """
+    if not IN_CHECKOUT:
+        raise ValueError("an installed package lacks files that a Space needs: run this in a checkout of A3C Arcade")
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ui.agents.figures import Band, Line, bands
 
-RESULT = Path(__file__).parents[2] / "benchmarks" / "results" / "asynchrony.json"
+RESULT = Path(__file__).with_name("asynchrony.json")
 
 
 class Trial(NamedTuple):

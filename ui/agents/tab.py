@@ -15,7 +15,7 @@ from ui.games import game_of
 from ui.screen import PLAIN, script
 from ui.settings import refusal
 from zoo.card import duration
-from zoo.entry import unknown
+from zoo.loading import unknown
 from zoo.peers import Peer, peers_of
 
 INTRO = (

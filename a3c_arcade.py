@@ -1,0 +1,63 @@
+"""The command `a3c-arcade`: training, zoo and page in one.
+
+Worker processes import this file again, so everything heavy is imported inside functions.
+"""
+
+import sys
+from importlib.metadata import version
+
+HELP = """usage: a3c-arcade COMMAND ...
+
+  a3c-arcade app           serve the page; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where
+  a3c-arcade zoo COMMAND   the zoo's agents: list, play and others, see a3c-arcade zoo --help
+  a3c-arcade --version     print the version
+  a3c-arcade COMMAND       one of the commands of training below
+"""
+
+
+def train(argv: list[str]) -> None:
+    """The commands of `python -m training`."""
+    from training.__main__ import main
+
+    main(argv, prog="a3c-arcade")
+
+
+def zoo(argv: list[str]) -> None:
+    """The commands of `python -m zoo`."""
+    from zoo.__main__ import main
+
+    main(argv, prog="a3c-arcade zoo")
+
+
+def app(argv: list[str]) -> None:
+    """Serves the page; it takes no options."""
+    if argv:
+        raise SystemExit(HELP if argv in (["-h"], ["--help"]) else f"error: app takes no options, not {argv[0]!r}")
+    try:
+        import gradio  # noqa: F401
+    except ModuleNotFoundError:
+        raise SystemExit("error: the page needs more packages: pip install 'a3c-arcade[app]'") from None
+    from app import main
+
+    main()
+
+
+COMMANDS = {"app": app, "zoo": zoo}
+"""By the first word of the command line; any other belongs to training."""
+
+
+def main() -> None:
+    """Hands the command line to the part that it is for."""
+    argv = sys.argv[1:]
+    if argv == ["--version"]:
+        print(f"a3c-arcade {version('a3c-arcade')}")
+    elif argv and argv[0] in COMMANDS:
+        COMMANDS[argv[0]](argv[1:])
+    else:
+        if argv in ([], ["-h"], ["--help"]):
+            print(HELP)
+        train(argv or ["--help"])
+
+
+if __name__ == "__main__":
+    main()
