@@ -5,6 +5,7 @@ Worker processes import this file again, so everything heavy is imported inside 
 
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 HELP = """usage: a3c-arcade COMMAND ...
 
@@ -49,6 +50,7 @@ COMMANDS = {"app": app, "zoo": zoo}
 def main() -> None:
     """Hands the command line to the part that it is for."""
     argv = sys.argv[1:]
+    sys.path.append(str(Path.cwd()))  # a module here is found, as by `python -m`, and hides none that is installed
     if argv == ["--version"]:
         print(f"a3c-arcade {version('a3c-arcade')}")
     elif argv and argv[0] in COMMANDS:

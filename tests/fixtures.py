@@ -1,28 +1,21 @@
-"""What tests share: one thread for torch, as workers have, a zoo, a Hub and trainings of their own, a small agent."""
+"""What tests share: one thread for torch, as workers have, a zoo, a Hub and trainings of their own, a small agent.
+
+A fixture imports for itself what only some tests need: the core's need neither page, browser, Hub nor Atari.
+"""
 
 import hashlib
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
-from huggingface_hub.utils import disable_progress_bars
-from playwright.sync_api import Browser
 
 import zoo.entry
-from a3c_core import atari
 from a3c_core.checkpoint import SNAPSHOTS, save_agent
-from playback.emulator_pool import EmulatorPool
 from tests import toy
-from tests.browsing import chromium
-from tests.loopback_hub import LoopbackHub, patched
-from tests.serving import App, serve
 from tests.zoos import zoo_at, zoo_of
-from ui.retrain import runs, tab, train
-from ui.retrain.runs import Runs
 from zoo.entry import Published, write_entry
 
 torch.set_num_threads(1)
@@ -38,15 +31,19 @@ def usual_signals():
 
 
 @pytest.fixture(scope="session")
-def app(tmp_path_factory) -> Iterator[App]:
+def app(tmp_path_factory):
     """The app, which takes seconds to start and so is shared: a test leaves nothing under way in it."""
+    from tests.serving import serve
+
     with serve(tmp_path_factory.mktemp("app")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser():
     """A browser, whose pages are each test's own."""
+    from tests.browsing import chromium
+
     with chromium() as opened:
         yield opened
 
@@ -54,6 +51,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def fresh_runs(monkeypatch, tmp_path):
     """A registry of trainings of the test's own."""
+    from ui.retrain import runs, tab, train
+    from ui.retrain.runs import Runs
+
     fresh = Runs()
     for module in (tab, train):
         monkeypatch.setattr(module, "RUNS", fresh)
@@ -64,6 +64,9 @@ def fresh_runs(monkeypatch, tmp_path):
 @pytest.fixture
 def cut_short(monkeypatch):
     """Has Atari's games cut short after so many steps, in emulators that no other test gets."""
+    from a3c_core import atari
+    from playback.emulator_pool import EmulatorPool
+
     pool = EmulatorPool(per_spec=8)
     monkeypatch.setattr(atari, "emulators", pool)
     yield lambda steps: monkeypatch.setattr(atari, "MAX_FRAMES", atari.FRAMES_PER_STEP * steps)
@@ -133,6 +136,10 @@ def published(server, beginner, repository):
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A Hub on this machine that this process' client talks to, with a cache of its own and pauses of no length."""
+    from huggingface_hub.utils import disable_progress_bars
+
+    from tests.loopback_hub import LoopbackHub, patched
+
     others = set(threading.enumerate())
     for variable in ("A3C_ZOO_NAMESPACE", "SPACE_AUTHOR_NAME"):
         monkeypatch.delenv(variable, raising=False)

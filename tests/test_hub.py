@@ -410,6 +410,12 @@ def test_a_space_of_agents_that_are_not_published_preloads_nothing(tmp_path, beg
     assert {"models", "preload_from_hub"}.isdisjoint(front)
 
 
+def test_an_installed_package_makes_no_space(tmp_path, monkeypatch):
+    monkeypatch.setattr("zoo.space.IN_CHECKOUT", False)
+    with pytest.raises(ValueError, match="run this in a checkout of A3C Arcade"):
+        stage_space(tmp_path / "space", {})
+
+
 def test_who_has_no_plan_for_spaces_is_told_of_those_that_need_none(server, tmp_path):
     (tmp_path / "app.py").write_text("")
     server.fail("POST /api/repos/create", 402)

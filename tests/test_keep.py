@@ -11,7 +11,6 @@ from a3c_core.recipe import Recipe
 from tests import toy
 from training.keep import keep
 from training.log import LOG
-from ui.agents.page import agent_page
 from zoo.card import description, model_card
 
 WORDS = {"summary": "Keeps its balance.", "command": "python -m training train cartpole", "episodes": 5}
@@ -50,7 +49,6 @@ def test_what_an_agent_does_badly_is_told_wherever_it_is_described(empty_zoo, go
     assert zoo.entries()["balancer"].limits == "It <b>never</b> rests."
     assert "\n\nIt <b>never</b> rests.\n\n" in model_card(entry, "tester/balancer")
     assert "  limits       It <b>never</b> rests.\n" in description(entry)
-    assert "<p>It &lt;b&gt;never&lt;/b&gt; rests.</p>" in agent_page(entry)
     assert not keep(good, "balancer", **WORDS, force=True).limits  # those were of other weights
 
 
@@ -92,6 +90,27 @@ def test_agents_of_other_names_are_left_alone(empty_zoo, good, bad):
     keep(bad, "beginner", **WORDS)
     assert list(zoo.entries()) == ["balancer", "beginner"]
     assert zoo.load("balancer").recipe.head_layers == ()
+
+
+def test_an_agent_of_the_users_own_is_kept_beside_the_zoo_that_ships(empty_zoo, good, bad, tmp_path, monkeypatch):
+    keep(bad, "balancer", **WORDS)
+    keep(bad, "beginner", **WORDS)
+    before = files_of(empty_zoo)
+    monkeypatch.setenv("A3C_ZOO", str(tmp_path / "own"))
+    monkeypatch.setattr(zoo.entry, "IN_CHECKOUT", False)
+    entry = keep(good, "balancer", **WORDS)
+    assert files_of(empty_zoo) == before
+    assert entry.directory == tmp_path / "own" / "weights" / "balancer"
+    assert (list(zoo.entries()), zoo.entries()["balancer"]) == (["balancer", "beginner"], entry)
+    assert zoo.load("balancer").recipe.head_layers == ()
+    assert zoo.load("beginner").recipe.head_layers == (8,)
+
+
+def test_an_installed_zoo_does_not_change(empty_zoo, good, monkeypatch):
+    monkeypatch.setattr(zoo.entry, "IN_CHECKOUT", False)
+    with pytest.raises(ValueError, match="an installed zoo does not change: set A3C_ZOO to a directory for your own"):
+        keep(good, "balancer", **WORDS)
+    assert files_of(empty_zoo) == {}
 
 
 def test_what_is_no_run_is_not_kept(empty_zoo, tmp_path):

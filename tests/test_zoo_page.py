@@ -4,6 +4,7 @@ import io
 import json
 import re
 import zipfile
+from dataclasses import replace
 
 import gradio as gr
 import httpx
@@ -21,6 +22,7 @@ from tests.serving import App, text_of
 from ui.agents import asynchrony, stills
 from ui.agents import tab as zoo_page
 from ui.agents.figures import Mark, histogram, scale
+from ui.agents.page import agent_page
 from ui.agents.stills import drawn, file_of, still_of
 from ui.games import GAMES
 from zoo.peers import Peer, peers, peers_of
@@ -80,6 +82,11 @@ def test_every_field_of_a_recipe_is_explained():
     for field in Recipe.__dataclass_fields__:
         assert len(meaning(field)) > 10
         assert field in page
+
+
+def test_what_an_agent_does_badly_stands_on_its_page_as_text(beginner):
+    entry = replace(beginner, limits="It <b>never</b> rests.")
+    assert "<p>It &lt;b&gt;never&lt;/b&gt; rests.</p>" in agent_page(entry)
 
 
 @pytest.mark.parametrize("asked", [None, 7, float("nan"), [], {}, "nobody", "<img src=x>", "../pong", "x" * 100_000])

@@ -13,6 +13,7 @@ def zoo_at(place: Path, patch: pytest.MonkeyPatch) -> Path:
     for part, constant in (("entries", "ENTRIES"), ("weights", "WEIGHTS")):
         (place / part).mkdir(parents=True)
         patch.setattr(zoo.entry, constant, place / part)
+    patch.delenv(zoo.entry.OWN, raising=False)
     return place
 
 
