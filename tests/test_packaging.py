@@ -146,17 +146,16 @@ def test_an_installed_package_trains_an_agent_and_films_it(installed):
     assert (installed.place / "run.mp4").stat().st_size > 1000
 
 
-@pytest.mark.skip(reason="needs the option --env, which trains environments of the user's own")
+@pytest.mark.skip(reason="needs the options --env and --import, for environments of the user's own")
 @pytest.mark.wheel
 def test_an_installed_package_trains_an_environment_of_the_users_own(installed):
     (installed.place / "my_module.py").write_text(MY_MODULE)
-    env = ("--env", "my_module:Corridor-v0")
-    small = ("--workers", "1", "--envs-per-worker", "2")
-    installed.output("a3c-arcade", "train", *env, "--steps", "2000", *small, "--out", "corridor")
-    resume = ("a3c-arcade", "train", *env, "--resume", "corridor", "--steps", "3000")
-    installed.output(*resume)
-    assert "Corridor-v0" in installed.output("a3c-arcade", "evaluate", "corridor", "--episodes", "2")
-    installed.output("a3c-arcade", "zoo", "play", "corridor", "--out", "corridor.mp4")
+    small, own = ("--workers", "1", "--envs-per-worker", "2"), ("--import", "my_module")
+    train = ("a3c-arcade", "train")
+    installed.output(*train, "--env", "my_module:Corridor-v0", "--steps", "1000", *small, "--out", "corridor")
+    installed.output(*train, "--resume", "corridor", "--steps", "2000", *own)
+    assert "on Corridor-v0" in installed.output("a3c-arcade", "evaluate", "corridor", "--episodes", "2", *own)
+    installed.output("a3c-arcade", "zoo", "play", "corridor", "--out", "corridor.mp4", *own)
     assert (installed.place / "corridor.mp4").stat().st_size > 1000
 
 
