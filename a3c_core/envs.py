@@ -197,6 +197,12 @@ def register_module(module: str) -> None:
             register_env(f"{module}:{env}")
 
 
+def qualified(env: str) -> str:
+    """The id as a command takes it: module:id where a module of the user's own has to be imported first."""
+    module = REGISTERED[env].module if env in REGISTERED else None
+    return f"{module}:{env}" if module else env
+
+
 def imported(module: str) -> None:
     """Imports a module that the user named, never one that a file named. Raises ValueError."""
     try:

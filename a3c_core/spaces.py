@@ -45,9 +45,7 @@ def adapt_observations(env: gym.Env) -> gym.Env:
         return env
     flat = flatten_space(space)
     if not isinstance(flat, Box):
-        raise UnsupportedSpace(
-            f"{_name(env)} shows what can't become a vector, {space}: wrap it so that it shows a Box"
-        )
+        raise UnsupportedSpace(f"{_name(env)} shows what can't become a vector, {space}: wrap it to show a Box")
     low, high = flat.low.astype(np.float32), flat.high.astype(np.float32)
     return _observing(env, lambda obs: flatten(space, obs).astype(np.float32), Box(low, high, dtype=np.float32))
 

@@ -1,4 +1,4 @@
-"""Where the training of any environment begins: recipes by the kind of its spaces, for those that no recipe ships for."""
+"""Where the training of an environment begins that no recipe ships for: numbers by the kind of its spaces."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
