@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from a3c_core.agent import Agent
-from a3c_core.envs import Protocol, make_env, spaces_of
+from a3c_core.envs import Protocol, is_atari, make_env, spaces_of
 from a3c_core.recipe import Recipe
 from playback.episode import PlaybackStep, playback_steps
 from playback.perturbation import Perturbation, perturbations_of
@@ -131,7 +131,8 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
             if over or pictures >= rate * (SECONDS_PER_CHUNK if first else SECONDS_OF_FIRST):
                 about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
                 rewards = sum(moment.reward for moment in part)
-                yield Part(first, rewards, packed(part, first, over, palette, about), sight_of(part))
+                sight = sight_of(part) if is_atari(agent.recipe.env) else None  # only Atari stacks single frames
+                yield Part(first, rewards, packed(part, first, over, palette, about), sight)
                 part, first, pictures = [], step, 0
 
 
@@ -150,7 +151,7 @@ def about_game(ticket: Ticket, agent: Agent, moment: PlaybackStep, rate: int, pi
             "actions": action_names(agent.recipe),
             "numbers": number_names(agent.recipe),
             "kinds": perturbations_of(agent.recipe),
-            "pictured": moment.obs.ndim == 3 and isinstance(spaces_of(agent.recipe).action, Discrete),
+            "pictured": is_atari(agent.recipe.env),
             "trained": agent.steps,
         }
     }
