@@ -362,13 +362,11 @@ def test_an_encoder_of_ones_own_is_trained_saved_and_refused_where_it_is_not_reg
     list(train(recipe, tmp_path))
     assert load_agent(tmp_path).model.encoder[0].weight.shape == (2, 4)
     registered.clear()
-    with pytest.raises(ValueError, match="unknown encoder 'two_units'.*--import MODULE"):
+    with pytest.raises(ValueError, match=r"unknown encoder 'two_units'.*--import MODULE"):
         load_agent(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "make", "says"), [("a3c", TwoUnits, "built-in"), ("mine", lambda s, r: 0, "top level")]
-)
+@pytest.mark.parametrize(("name", "make", "says"), [("a3c", TwoUnits, "built-in"), ("mine", lambda *_: 0, "top level")])
 def test_an_encoder_that_workers_could_not_have_is_refused(name, make, says):
     with pytest.raises(ValueError, match=says):
         register_encoder(name, make)

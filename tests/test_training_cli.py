@@ -279,13 +279,9 @@ def test_help_names_every_command(command, capsys):
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["train", "cartpole", "--gamma", "1.5"], "gamma"),
         (["train", "cartpole", "--gamma", "high"], "--gamma"),
-        (["train", "cartpole", "--workers", "0"], "workers"),
         (["train", "cartpole", "--core", "gru"], "--core"),
         (["train", "cartpole", "--gama", "0.9"], "--gama"),
-        (["train", "tetris"], ", ".join(RECIPES)),
-        (["train", "pong", "--pixel-shift", "1"], "pixel_shift"),
         (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
         (["tetris"], "train, widen, evaluate, keep"),
         (["evaluate"], "required"),
@@ -308,6 +304,9 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
     (tmp_path / "broken" / "recipe.json").write_text("{")
     for argv, says in {
         "train": f"name a recipe ({', '.join(RECIPES)}), an environment (--env ID)",
+        "train tetris": f"unknown recipe 'tetris': choose one of {', '.join(RECIPES)}",
+        "train cartpole --gamma 1.5": "gamma: Input should be less than or equal to 1",
+        "train pong --pixel-shift 1": "pixel_shift: Input should be less than or equal to 0",
         "train pong --encoder resnet --out new": "unknown encoder 'resnet': choose one of vector, a3c",
         "train --env Nothing-v0": "unknown environment 'Nothing-v0'",
         "train --env no_module:Nothing-v0": "cannot import 'no_module'",

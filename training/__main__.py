@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import tyro
+from pydantic import ValidationError
 from tqdm import tqdm
 from tyro.conf import Positional
 
@@ -37,12 +38,12 @@ RUNS = Path("runs")
 CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
 
 
-Name = Literal[tuple(RECIPES)]
+Name = Annotated[str | None, tyro.conf.arg(metavar="{" + ",".join(RECIPES) + "}")]
 Import = Annotated[str | None, tyro.conf.arg(name="import")]
 
 
 def train_(
-    name: Positional[Name | None] = None,
+    name: Positional[Name] = None,
     /,
     *,
     recipe: Annotated[Recipe, tyro.conf.arg(name="")],
@@ -294,7 +295,7 @@ class Base(NamedTuple):
     """The options that say which recipe a training begins with; see `train_`."""
 
     recipe: Annotated[Recipe, tyro.conf.arg(name="")]
-    name: Positional[Name | None] = None
+    name: Positional[Name] = None
     out: Path | None = None
     resume: Path | None = None
     import_: Import = None
@@ -307,6 +308,8 @@ def base_recipe(argv: list[str]) -> Recipe:
     """
     nothing = Base(Recipe(env=""))
     given, _ = tyro.cli(Base, args=argv, default=nothing, add_help=False, return_unknown_args=True, config=CONFIG)
+    if given.name not in (None, *RECIPES):
+        raise ValueError(f"unknown recipe {given.name!r}: choose one of {', '.join(RECIPES)}, or give --env ID")
     if given.import_:
         register_module(given.import_)
     if given.resume:
@@ -357,6 +360,9 @@ def main(argv: list[str]) -> None:
         tyro.extras.subcommand_cli_from_dict(
             commands, prog="python -m training", description=__doc__, args=argv, config=CONFIG
         )
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise SystemExit(f"error: {wrong}") from None
     except (ValueError, OSError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
