@@ -19,8 +19,11 @@ FRAMES_PER_SECOND = 60
 MAX_FRAMES = 108_000
 """Frames after which a game is cut short: half an hour of play."""
 
-ROMS = {"ALE/Pong-v5": "pong", "ALE/Breakout-v5": "breakout", "ALE/SpaceInvaders-v5": "space_invaders"}
-"""Gymnasium's id of each game, and ALE's name of its cartridge."""
+
+def rom_of(env: str) -> str | None:
+    """ALE's name of the cartridge of a game, by its Gymnasium id, as ale-py registers it; None where there is none."""
+    spec = gym.registry.get(env)  # a look-up alone: gym.spec and gym.make could import what an id names
+    return spec.kwargs["game"] if spec and spec.entry_point == "ale_py.env:AtariEnv" else None
 
 
 class AtariGames(AtariVectorEnv):
@@ -30,7 +33,7 @@ class AtariGames(AtariVectorEnv):
         self, env: str, count: int, *, sticky: float, full_action_space: bool, threads: int, **picture: int
     ) -> None:
         super().__init__(
-            ROMS[env],
+            rom_of(env),
             count,
             num_threads=threads,
             autoreset_mode=AutoresetMode.SAME_STEP,

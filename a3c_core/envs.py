@@ -1,34 +1,42 @@
-"""The environments that agents live in. Names come from ENVS alone, never from a stranger's string."""
+"""The environments that agents live in: those that Gymnasium and ale-py ship, and those that the user registers.
 
+An id that a checkpoint names is looked up in a table and never imported: `register_env` alone adds to it.
+"""
+
+import difflib
+import importlib
 import os
+import pickle
 from collections.abc import Callable
-from functools import lru_cache
+from contextlib import closing
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
-from gymnasium.spaces import Box, Space
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import ClipAction, RescaleAction
 from gymnasium.wrappers import vector as vector_wrappers
 
-from a3c_core.atari import ROMS, AtariGames, make_game
 from a3c_core.recipe import Recipe
+from a3c_core.spaces import UNIT, adapted
 
 Protocol = Literal["classic", "sticky"]
 """How games are scored. It makes a difference for Atari alone: classic has no sticky actions, sticky repeats an action
 with probability 0.25, frame by frame (Machado et al. 2018). Both begin with up to 30 no-ops, end when the last life is
 lost or after 108,000 frames, and count the true score, whatever the agent was trained with."""
 
-UNIT = np.float32(-1), np.float32(1)
-"""Bounds of every continuous action, which is clipped to them and scaled to the environment's own."""
-
 STICKY_ACTIONS: dict[Protocol, float] = {"classic": 0.0, "sticky": 0.25}
 
 
 class UnknownEnv(ValueError):
-    """The environment is not one of ENVS."""
+    """Neither Gymnasium nor ale-py ships the environment, and nobody registered it."""
+
+
+class CannotMake(ValueError):
+    """The environment can't be made or shown here; the message says what it lacks."""
 
 
 class Spaces(NamedTuple):
@@ -69,15 +77,33 @@ class EnvFactory(NamedTuple):
     """One environment, with a render mode."""
 
 
+def _made(env: str, render_mode: str | None = None) -> gym.Env:
+    try:
+        return gym.make(env, render_mode=render_mode)
+    except (gym.error.DependencyNotInstalled, ImportError) as error:
+        raise CannotMake(f"{env} needs a package that is not installed: {' '.join(str(error).split())}") from None
+
+
+@cache
+def _render_modes(env: str) -> list[str]:
+    with closing(_made(env)) as game:
+        return game.metadata.get("render_modes", [])
+
+
 def _single(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> gym.Env:
     if protocol != "classic":
         raise ValueError(f"{recipe.env} knows the classic protocol only: sticky actions are a matter of Atari")
-    env = gym.make(recipe.env, render_mode=render_mode)
-    return ClipAction(RescaleAction(env, *UNIT)) if isinstance(env.action_space, Box) else env
+    if render_mode and not {"rgb_array", render_mode} & set(_render_modes(recipe.env)):
+        raise CannotMake(f"{recipe.env} can't be shown: it does not have the render mode rgb_array")
+    return adapted(_made(recipe.env, render_mode))
 
 
 def _scoring(recipe: Recipe, count: int, protocol: Protocol) -> VectorEnv:
     return SyncVectorEnv([lambda: _single(recipe, None, protocol)] * count, autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+def _training(recipe: Recipe, count: int) -> VectorEnv:
+    return _scoring(recipe, count, "classic")
 
 
 def _cartpoles(recipe: Recipe, count: int) -> VectorEnv:
@@ -90,7 +116,16 @@ def _pendulums(recipe: Recipe, count: int) -> VectorEnv:
 
 
 def _atari(recipe: Recipe, count: int, *, sticky: float, threads: int) -> VectorEnv:
+    from a3c_core.atari import AtariGames  # ale-py is optional
+
     return AtariGames(recipe.env, count, sticky=sticky, full_action_space=recipe.full_action_space, threads=threads)
+
+
+def _atari_game(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> gym.Env:
+    from a3c_core.atari import make_game
+
+    sticky = STICKY_ACTIONS[protocol]
+    return make_game(recipe.env, sticky=sticky, full_action_space=recipe.full_action_space, render_mode=render_mode)
 
 
 ATARI = EnvFactory(
@@ -98,31 +133,140 @@ ATARI = EnvFactory(
     scoring=lambda recipe, count, protocol: _atari(
         recipe, count, sticky=STICKY_ACTIONS[protocol], threads=os.cpu_count() or 1
     ),
-    single=lambda recipe, render_mode, protocol: make_game(
-        recipe.env,
-        sticky=STICKY_ACTIONS[protocol],
-        full_action_space=recipe.full_action_space,
-        render_mode=render_mode,
-    ),
+    single=_atari_game,
 )
+GYMNASIUM = EnvFactory(_training, _scoring, _single)
+"""Of every environment without a factory of its own."""
 
 ENVS: dict[str, EnvFactory] = {
     "CartPole-v1": EnvFactory(_cartpoles, _scoring, _single),
     "Pendulum-v1": EnvFactory(_pendulums, _scoring, _single),
-    **dict.fromkeys(ROMS, ATARI),
 }
+"""Environments of Gymnasium that are made in a faster way for training."""
+
+
+class Registration(NamedTuple):
+    """An environment of the user's own, as worker processes need it too."""
+
+    spec: EnvSpec
+    module: str | None
+    """What to import, so that Gymnasium knows it."""
+    training: Callable[[Recipe, int], VectorEnv] | None
+    """Makes a batch for training; None where Gymnasium makes one."""
+
+
+REGISTERED: dict[str, Registration] = {}
+"""The environments that the user registered in this process, by their ids."""
+
+
+def register_env(env: str, factory: Callable[[Recipe, int], VectorEnv] | None = None) -> str:
+    """Lets agents be trained, loaded and watched in an environment of your own; returns its id in recipes.
+
+        gymnasium.register("Corridor-v0", entry_point="corridor:Corridor", max_episode_steps=100)
+        register_env("Corridor-v0")    # or "corridor:Corridor-v0", which imports the module first
+
+    Args:
+        env: id that Gymnasium knows, or module:id, as `gymnasium.make` takes it.
+        factory: makes `count` environments as one batch for training, `(recipe, count) -> VectorEnv`, with SAME_STEP
+            autoreset and the spaces of `a3c_core.spaces`; by default Gymnasium's SyncVectorEnv.
+
+    Raises UnknownEnv where Gymnasium does not know the id, and ValueError where the factory or the environment can't be
+    pickled for worker processes.
+    """
+    module, _, plain = env.rpartition(":")
+    if module:
+        imported(module)
+    if plain not in gym.registry:
+        raise UnknownEnv(f"Gymnasium does not know {plain!r}: register it first, with gymnasium.register")
+    registration = Registration(gym.registry[plain], module or None, factory)
+    check_picklable(registration, f"the environment {plain!r} or its factory")
+    REGISTERED[plain] = registration
+    spaces_of.cache_clear()
+    return plain
+
+
+def register_module(module: str) -> None:
+    """Imports a module of the user's own and registers the environments that it adds to Gymnasium.
+
+    Raises ValueError where it can't be imported.
+    """
+    before = set(gym.registry)
+    imported(module)
+    for env, spec in list(gym.registry.items()):
+        if env not in REGISTERED and (env not in before or str(spec.entry_point).split(":")[0] == module):
+            register_env(f"{module}:{env}")
+
+
+def qualified(env: str) -> str:
+    """The id as a command takes it: module:id where a module of the user's own has to be imported first."""
+    module = REGISTERED[env].module if env in REGISTERED else None
+    return f"{module}:{env}" if module else env
+
+
+def imported(module: str) -> None:
+    """Imports a module that the user named, never one that a file named. Raises ValueError."""
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ValueError(f"cannot import {module!r} ({error}): run the command where Python finds it") from None
+
+
+def install(registration: Registration) -> None:
+    """Makes an environment that another process registered known to this one, a worker."""
+    gym.registry[registration.spec.id] = registration.spec
+    REGISTERED[registration.spec.id] = registration
+
+
+def check_picklable(thing: object, name: str) -> None:
+    """Raises ValueError where worker processes could not be handed `thing`."""
+    try:
+        pickle.dumps(thing)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        raise ValueError(
+            f"{name} can't be handed to worker processes: define it at the top level of a module, not in a function"
+        ) from None
 
 
 def is_atari(env: str) -> bool:
     """Whether that environment is a game of the Arcade Learning Environment."""
-    return env in ROMS
+    return env.startswith("ALE/")
 
 
 def known(env: str) -> str:
-    """`env` itself if it is on the list; raises UnknownEnv otherwise."""
-    if env not in ENVS:
-        raise UnknownEnv(f"unknown environment {env!r}: choose one of {', '.join(ENVS)}")
-    return env
+    """`env` itself if Gymnasium or ale-py ships it or the user registered it; raises UnknownEnv otherwise.
+
+    Imports nothing that `env` names.
+    """
+    if is_atari(env):
+        try:
+            from a3c_core.atari import rom_of
+        except ModuleNotFoundError:
+            raise UnknownEnv(f'{env!r} needs ale-py, which is not installed: pip install "a3c-arcade[atari]"') from None
+        if rom_of(env):
+            return env
+    elif env in REGISTERED or _shipped(env):
+        return env
+    near = difflib.get_close_matches(env, [each for each in gym.registry if _shipped(each) or is_atari(each)])
+    raise UnknownEnv(
+        f"unknown environment {env!r}: "
+        + (f"did you mean {' or '.join(near)}? " if near else "")
+        + "Choose one that Gymnasium or ale-py ships, or import the module that registers your own "
+        "(--import MODULE on the command line, a3c_core.envs.register_env in Python)"
+    )
+
+
+def _shipped(env: str) -> bool:
+    """Whether Gymnasium itself ships the environment: a look-up alone, where gym.spec and gym.make would import."""
+    spec = gym.registry.get(env)
+    return spec is not None and isinstance(spec.entry_point, str) and spec.entry_point.startswith("gymnasium.envs.")
+
+
+def _factory(env: str) -> EnvFactory:
+    """How the environment is made. Raises UnknownEnv."""
+    if is_atari(known(env)):
+        return ATARI
+    own = REGISTERED[env].training if env in REGISTERED else None
+    return GYMNASIUM._replace(training=own) if own else ENVS.get(env, GYMNASIUM)
 
 
 def make_envs(recipe: Recipe, count: int) -> VectorEnv:
@@ -131,15 +275,16 @@ def make_envs(recipe: Recipe, count: int) -> VectorEnv:
     Continuous actions are in [-1, 1] (clipped, then scaled to the environment's range).
     Raises UnknownEnv.
     """
-    return ENVS[known(recipe.env)].training(recipe, count)
+    return _factory(recipe.env).training(recipe, count)
 
 
 def make_env(recipe: Recipe, render_mode: str | None = None, protocol: Protocol = "classic") -> gym.Env:
     """One environment for watching, with the actions that `make_envs` takes.
 
-    Raises UnknownEnv, and ValueError for a protocol that the environment does not know.
+    Raises UnknownEnv, CannotMake where a package is missing or it can't be shown, UnsupportedSpace, and ValueError for
+    a protocol that the environment does not know.
     """
-    return ENVS[known(recipe.env)].single(recipe, render_mode, protocol)
+    return _factory(recipe.env).single(recipe, render_mode, protocol)
 
 
 def make_scoring_envs(recipe: Recipe, count: int, protocol: Protocol = "classic") -> VectorEnv:
@@ -147,7 +292,7 @@ def make_scoring_envs(recipe: Recipe, count: int, protocol: Protocol = "classic"
 
     Raises UnknownEnv, and ValueError for a protocol that the environment does not know.
     """
-    return ENVS[known(recipe.env)].scoring(recipe, count, protocol)
+    return _factory(recipe.env).scoring(recipe, count, protocol)
 
 
 @lru_cache(maxsize=64)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
-from gymnasium.spaces import Box, Discrete, Space
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from torch import Tensor, nn
 from torch.distributions import Categorical, Independent, Normal
 from torch.nn import functional
 
-from a3c_core.envs import Spaces
+from a3c_core.envs import Spaces, check_picklable
 from a3c_core.recipe import Recipe
 
 Generators = Sequence[torch.Generator]
@@ -44,14 +44,38 @@ class DiscretePolicy(Categorical):
         return self.probs
 
 
-class ContinuousPolicy(Independent):
-    """A normal distribution for each dimension of the action; actions are float32 [T, B, dimensions]."""
+class MultiDiscretePolicy:
+    """Several independent choices, each among a number of its own; actions are int64 [T, B, choices]."""
 
-    def __init__(self, mean: Tensor, std: Tensor) -> None:
-        super().__init__(Normal(mean, std, validate_args=False), 1, validate_args=False)
+    def __init__(self, logits: Tensor, counts: tuple[int, ...]) -> None:
+        self.choices = [DiscretePolicy(part) for part in logits.split(counts, -1)]
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Log-probability of all choices together, [T, B]: the sum of each one's."""
+        each = zip(self.choices, actions.unbind(-1), strict=True)
+        return torch.stack([choice.log_prob(action) for choice, action in each]).sum(0)
+
+    def entropy(self) -> Tensor:
+        """Entropy in nats, [T, B]: the sum of each choice's."""
+        return torch.stack([choice.entropy() for choice in self.choices]).sum(0)
 
     def act(self, *, greedy: bool = False, generators: Generators | None = None) -> Tensor:
-        """The mean action, or one drawn from the policy, [T, B, dimensions]."""
+        """The likeliest action, or one drawn from the policy, [T, B, choices]."""
+        return torch.stack([choice.act(greedy=greedy, generators=generators) for choice in self.choices], -1)
+
+    def parameters(self) -> Tensor:
+        """Each choice's probabilities, one choice after the other, [T, B, sum of the counts]."""
+        return torch.cat([choice.probs for choice in self.choices], -1)
+
+
+class ContinuousPolicy(Independent):
+    """A normal distribution for each number of the action; actions are float32 [T, B, *shape of the action]."""
+
+    def __init__(self, mean: Tensor, std: Tensor) -> None:
+        super().__init__(Normal(mean, std, validate_args=False), mean.dim() - 2, validate_args=False)
+
+    def act(self, *, greedy: bool = False, generators: Generators | None = None) -> Tensor:
+        """The mean action, or one drawn from the policy, [T, B, *shape of the action]."""
         if greedy:
             return self.mean
         if generators is None:
@@ -60,11 +84,11 @@ class ContinuousPolicy(Independent):
         return torch.stack([torch.normal(mean, std, generator=each) for mean, std, each in pairs], 1)
 
     def parameters(self) -> Tensor:
-        """Mean and standard deviation of each dimension, [T, B, 2 * dimensions]."""
-        return torch.cat([self.mean, self.stddev], -1)
+        """Mean and standard deviation of each number of the action, [T, B, 2 * numbers]."""
+        return torch.cat([part.reshape(*self.batch_shape, -1) for part in (self.mean, self.stddev)], -1)
 
 
-Policy = DiscretePolicy | ContinuousPolicy
+Policy = DiscretePolicy | MultiDiscretePolicy | ContinuousPolicy
 
 
 class DiscreteHead(nn.Module):
@@ -76,6 +100,16 @@ class DiscreteHead(nn.Module):
         return DiscretePolicy(self.logits(features))
 
 
+class MultiDiscreteHead(nn.Module):
+    def __init__(self, features: int, space: MultiDiscrete, recipe: Recipe) -> None:
+        super().__init__()
+        self.counts = tuple(int(count) for count in space.nvec)
+        self.logits = mlp(features, recipe.head_layers, sum(self.counts), gain=0.01)
+
+    def forward(self, features: Tensor) -> MultiDiscretePolicy:
+        return MultiDiscretePolicy(self.logits(features), self.counts)
+
+
 class ContinuousHead(nn.Module):
     def __init__(self, features: int, space: Box, recipe: Recipe) -> None:
         super().__init__()
@@ -83,7 +117,7 @@ class ContinuousHead(nn.Module):
         self.log_std = nn.Parameter(torch.full(space.shape, math.log(recipe.initial_std)))
 
     def forward(self, features: Tensor) -> ContinuousPolicy:
-        mean = self.mean(features)
+        mean = self.mean(features).reshape(*features.shape[:-1], *self.log_std.shape)
         return ContinuousPolicy(mean, self.log_std.exp().expand_as(mean))
 
 
@@ -94,6 +128,11 @@ class VectorEncoder(nn.Flatten):
         super().__init__()
         self.features = math.prod(space.shape)
 
+    @staticmethod
+    def reads(space: Box) -> bool:
+        """Whether it can read such observations."""
+        return len(space.shape) == 1
+
 
 class PixelConv2d(nn.Conv2d):
     """The first convolution: takes pixels from 0 to 255, which it shifts and scales."""
@@ -103,7 +142,7 @@ class PixelConv2d(nn.Conv2d):
         self.shift, self.scale = recipe.pixel_shift, recipe.pixel_scale
 
     def forward(self, frames: Tensor) -> Tensor:
-        pixels = frames.to(self.weight.dtype)
+        pixels = frames.to(self.weight.dtype, copy=bool(self.shift))  # what is shifted in place must be our own
         if self.shift:
             pixels.add_(self.shift)
         if torch.is_grad_enabled() and pixels.dtype == torch.float32:
@@ -120,19 +159,29 @@ class FrameEncoder(nn.Sequential):
     """Units of the fully connected layer."""
 
     def __init__(self, space: Box, recipe: Recipe) -> None:
-        channels, size, _ = space.shape
+        channels, *size = space.shape
         layers: list[nn.Module] = []
         for filters, kernel, stride in self.convolutions:
             shape = (channels, filters, kernel, stride)
             convolution = nn.Conv2d(*shape) if layers else PixelConv2d(*shape, recipe)
             layers += [orthogonal(convolution, math.sqrt(2)), nn.ReLU()]
-            channels, size = filters, (size - kernel) // stride + 1
-        layers += [nn.Flatten(), orthogonal(nn.Linear(channels * size * size, self.features), math.sqrt(2))]
+            channels, size = filters, [(side - kernel) // stride + 1 for side in size]
+        layers += [nn.Flatten(), orthogonal(nn.Linear(channels * math.prod(size), self.features), math.sqrt(2))]
         layers += [nn.LayerNorm(self.features)] if recipe.layer_norm else []
         super().__init__(*layers, nn.ReLU())
 
+    @classmethod
+    def reads(cls, space: Box) -> bool:
+        """Whether it can read such observations: frames [channels, height, width] that are large enough."""
+        if len(space.shape) != 3:
+            return False
+        side = min(space.shape[1:])
+        for _, kernel, stride in cls.convolutions:
+            side = (side - kernel) // stride + 1
+        return side > 0
+
     def forward(self, frames: Tensor) -> Tensor:
-        """Features float32 [N, features] of frames uint8 [N, 4, 84, 84]; computes in the type of its weights."""
+        """Features float32 [N, features] of frames [N, channels, height, width]; computes in its weights' type."""
         return super().forward(frames).float()
 
 
@@ -155,6 +204,13 @@ class NatureEncoder(FrameEncoder):
 
     convolutions = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
     features = 512
+
+
+class SmallEncoder(FrameEncoder):
+    """For frames of few pixels, such as a board's: the network of Young and Tian 2019 ("MinAtar")."""
+
+    convolutions = ((16, 3, 1),)
+    features = 128
 
 
 class NoCore(nn.Module):
@@ -238,31 +294,72 @@ def mlp(inputs: int, hidden: tuple[int, ...], outputs: int, *, gain: float) -> n
     return nn.Sequential(*layers, orthogonal(nn.Linear(inputs, outputs), gain))
 
 
-ENCODERS: dict[str, Callable[[Box, Recipe], nn.Module]] = {
+MakeEncoder = Callable[[Box, Recipe], nn.Module]
+"""Makes an encoder for an observation space. The module takes [N, ...] observations, returns float32 [N, features], and
+has an attribute `features`."""
+
+ENCODERS: dict[str, MakeEncoder] = {
     "vector": VectorEncoder,
     "a3c": A3CEncoder,
     "a3c_wide": WideEncoder,
     "nature": NatureEncoder,
+    "small": SmallEncoder,
 }
 CORES: dict[str, Callable[[int, Recipe], nn.Module]] = {"none": NoCore, "lstm": LSTMCore}
-HEADS: dict[type[Space], Callable[..., nn.Module]] = {Discrete: DiscreteHead, Box: ContinuousHead}
+HEADS: dict[type[Space], Callable[..., nn.Module]] = {
+    Discrete: DiscreteHead,
+    MultiDiscrete: MultiDiscreteHead,
+    Box: ContinuousHead,
+}
+
+REGISTERED_ENCODERS: dict[str, MakeEncoder] = {}
+"""Encoders of the user's own, by their names in recipes."""
+
+
+def register_encoder(name: str, make: MakeEncoder) -> None:
+    """Makes `name` an encoder that recipes can ask for, in this process and in the workers of its trainings.
+
+        def two_layers(space: Box, recipe: Recipe) -> nn.Module: ...
+
+        register_encoder("two_layers", two_layers)
+
+    An agent with such an encoder can be loaded only where the encoder is registered. Raises ValueError for the name of
+    a built-in encoder, and where `make` can't be pickled.
+    """
+    if name in ENCODERS:
+        raise ValueError(f"{name!r} is a built-in encoder: choose another name")
+    check_picklable(make, f"the maker of the encoder {name!r}")
+    REGISTERED_ENCODERS[name] = make
+
+
+def fitting_encoders(space: Space) -> tuple[str, ...]:
+    """The built-in encoders that can read such observations."""
+    return tuple(name for name, encoder in ENCODERS.items() if encoder.reads(space))
 
 
 def build_model(recipe: Recipe, spaces: Spaces) -> ActorCritic:
     """The network that `recipe` describes, with fresh weights that depend on `recipe.seed` alone.
 
-    Raises ValueError where its encoder can't read what the environment shows.
+    Raises ValueError where its encoder is not registered or can't read what the environment shows, or where no head
+    gives the actions that the environment takes.
     """
-    if (recipe.encoder == "vector") != (len(spaces.observation.shape) == 1):
-        fitting = (
-            "the encoder vector"
-            if len(spaces.observation.shape) == 1
-            else "an encoder for frames: a3c, a3c_wide or nature"
+    make = (ENCODERS | REGISTERED_ENCODERS).get(recipe.encoder)
+    if make is None:
+        raise ValueError(
+            f"unknown encoder {recipe.encoder!r}: choose one of {', '.join(ENCODERS | REGISTERED_ENCODERS)}, or import "
+            "the module that registers it (--import MODULE on the command line)"
         )
-        raise ValueError(f"the encoder {recipe.encoder} can't read {recipe.env}: choose {fitting}")
+    fitting = fitting_encoders(spaces.observation)
+    if recipe.encoder in ENCODERS and recipe.encoder not in fitting:
+        raise ValueError(
+            f"the encoder {recipe.encoder} can't read {recipe.env}: choose "
+            + (" or ".join(fitting) or f"one of your own for observations of shape {spaces.observation.shape}")
+        )
+    if type(spaces.action) not in HEADS:
+        raise ValueError(f"{recipe.env} takes actions that no policy here gives: {spaces.action}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        encoder = ENCODERS[recipe.encoder](spaces.observation, recipe)
+        encoder = make(spaces.observation, recipe)
         core = CORES[recipe.core](encoder.features, recipe)
         policy = HEADS[type(spaces.action)](core.features, spaces.action, recipe)
         value = mlp(core.features, recipe.head_layers, 1, gain=1.0)

@@ -19,7 +19,8 @@ class Recipe:
     """Every number that shaped a run. A step is one decision of one agent in one environment."""
 
     env: Annotated[str, Field(max_length=100)] = "CartPole-v1"
-    """Gymnasium id of the environment, one of `a3c_core.envs.ENVS`."""
+    """Gymnasium id of the environment: one that Gymnasium or ale-py ships, or one of your own (see
+    `a3c_core.envs.register_env`)."""
     sticky_actions: Fraction = 0.0
     """Atari: probability that the emulator repeats the action before instead of taking the new one, frame by frame
     (Machado et al. 2018). Scores have a protocol of their own."""
@@ -40,10 +41,11 @@ class Recipe:
     """Steps of each environment between updates (t_max in the paper). Several numbers are a
     distributed step size: worker `rank` takes number `rank` modulo how many there are."""
 
-    encoder: Literal["vector", "a3c", "a3c_wide", "nature"] = "vector"
+    encoder: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=50)] = "vector"
     """What turns an observation into features: vector hands it on as it is; a3c is the paper's network for frames
     (convolutions of 16 and 32 filters, 256 units), a3c_wide has twice as many of each (32, 64; 512), nature is the
-    larger one of Mnih et al. 2015 (32, 64, 64; 512)."""
+    larger one of Mnih et al. 2015 (32, 64, 64; 512), small is for frames of few pixels (16 filters of 3 x 3, 128
+    units); or one that you registered with `a3c_core.model.register_encoder`."""
     pixel_shift: Annotated[float, Field(ge=-255, le=0)] = 0.0
     """Added to each pixel (0 to 255) before it is scaled. A grey background must become 0, Pong's is 87: else it is one
     large input common to all filters, and the first errors of the value push them all until their ReLUs die."""

@@ -18,9 +18,9 @@ from torch import multiprocessing as mp
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from a3c_core.allocator import keep_freed_memory
-from a3c_core.envs import Spaces, make_envs, training_seed
+from a3c_core.envs import REGISTERED, Registration, Spaces, install, make_envs, training_seed
 from a3c_core.loss import a3c_loss
-from a3c_core.model import build_model
+from a3c_core.model import REGISTERED_ENCODERS, MakeEncoder, build_model
 from a3c_core.optim import build_optimizers
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
@@ -82,6 +82,24 @@ class Shared:
         with self._updates.get_lock():
             self._updates.value += 1
             return self._updates.value - 1
+
+
+class Extensions(NamedTuple):
+    """What the user registered in the parent process, for a worker to know too."""
+
+    envs: tuple[Registration, ...]
+    encoders: dict[str, MakeEncoder]
+
+    @classmethod
+    def registered(cls) -> "Extensions":
+        """All that is registered in this process."""
+        return cls(tuple(REGISTERED.values()), dict(REGISTERED_ENCODERS))
+
+    def install(self) -> None:
+        """Registers all of it in this process."""
+        REGISTERED_ENCODERS.update(self.encoders)
+        for registration in self.envs:
+            install(registration)
 
 
 class Report(NamedTuple):
@@ -204,7 +222,13 @@ def clip(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, float]:
 
 
 def worker_process(
-    rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, reports: Connection, make: MakeEnvs = make_envs
+    rank: int,
+    recipe: Recipe,
+    spaces: Spaces,
+    shared: Shared,
+    reports: Connection,
+    make: MakeEnvs = make_envs,
+    extensions: Extensions | None = None,
 ) -> None:
     """Entry point of a worker's process: sends Reports, or a Failure as its last word; never outlives its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -214,6 +238,8 @@ def worker_process(
     keep_freed_memory()
     torch.manual_seed(training_seed(recipe, rank, shared.first_step))
     try:
+        if extensions:
+            extensions.install()
         work(rank, recipe, spaces, shared, reports.send, make)
     except Exception:
         reports.send(Failure(rank, traceback.format_exc()))

@@ -170,4 +170,4 @@ def render(agent: Agent, episode: Episode) -> RenderedEpisode:
                 env.step(action)
                 yield from env.render()
 
-    return RenderedEpisode(pictures(), env.metadata["render_fps"], env.metadata.get("pixel", (1, 1)))
+    return RenderedEpisode(pictures(), env.metadata.get("render_fps", 30), env.metadata.get("pixel", (1, 1)))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from a3c_core.envs import spaces_of
 from a3c_core.recipe import Recipe
@@ -44,8 +45,12 @@ PUSHES: dict[str, Callable[[gym.Env, float], np.ndarray]] = {"CartPole-v1": _pus
 
 
 def perturbations_of(recipe: Recipe) -> tuple[str, ...]:
-    """The perturbations that a game supports: directions of a push, or numbers of the actions that can be taken."""
-    return tuple(DIRECTIONS) if recipe.env in PUSHES else tuple(map(str, range(spaces_of(recipe).action.n)))
+    """The perturbations that a game supports: directions of a push, or numbers of the actions that can be taken; none
+    where actions are no single choice."""
+    if recipe.env in PUSHES:
+        return tuple(DIRECTIONS)
+    action = spaces_of(recipe).action
+    return tuple(map(str, range(action.n))) if isinstance(action, Discrete) else ()
 
 
 class Perturbed(gym.Wrapper):

@@ -1,13 +1,19 @@
 """An Atari game is a matter of its seed, alone or in a batch, and its pictures are of the same game."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from ale_py import roms
 
 from a3c_core import atari
-from a3c_core.atari import FRAMES_PER_STEP, ROMS, AtariGame, AtariGames, make_game
+from a3c_core.agent import Agent
+from a3c_core.atari import FRAMES_PER_STEP, AtariGame, AtariGames
+from a3c_core.checkpoint import load_agent, save_agent
+from training.defaults import recipe_for
 
 BREAKOUT, INVADERS = "ALE/Breakout-v5", "ALE/SpaceInvaders-v5"
-ACTIONS = dict(zip(ROMS, (6, 4, 6), strict=True))
+ACTIONS = {"ALE/Pong-v5": 6, BREAKOUT: 4, INVADERS: 6}
+ALL_GAMES = [env for env in gym.registry if env.startswith("ALE/")]
 STICKY = pytest.mark.parametrize("sticky", [0.0, 0.25], ids=["classic", "sticky"])
 
 
@@ -35,7 +41,7 @@ def told(env, seeds, actions, *, sticky=0.0):
     return [np.stack(part) for part in ([step[0] for step in steps], *zip(*(s[1:] for s in steps[1:]), strict=True))]
 
 
-@pytest.mark.parametrize("env", ROMS)
+@pytest.mark.parametrize("env", ACTIONS)
 def test_an_observation_is_four_frames_of_84_by_84_bytes_newest_last(env):
     envs = games(env, 2)
     before, _ = envs.reset(seed=0)
@@ -52,10 +58,31 @@ def test_a_game_offers_the_actions_that_it_uses_or_the_whole_joystick(env, actio
     assert games(env, 1, full_action_space=True).single_action_space.n == 18
 
 
-@pytest.mark.parametrize("env", ["ALE/Tetris-v5", "breakout", ""])
-def test_an_unknown_game_is_refused(env):
-    with pytest.raises(KeyError):
-        make_game(env, sticky=0.0, full_action_space=False, render_mode=None)
+def test_there_are_over_a_hundred_games_each_with_its_own_rom():
+    found = [atari.rom_of(env) for env in ALL_GAMES]
+    assert len(set(found)) == len(ALL_GAMES) > 100
+    assert set(found) <= set(roms.get_all_rom_ids())
+
+
+@pytest.mark.parametrize("env", ["ALE/NoGame-v5", "breakout", "", "CartPole-v1"])
+def test_what_is_no_game_has_no_rom(env):
+    assert atari.rom_of(env) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ALL_GAMES)
+def test_every_game_starts_steps_and_has_a_checkpoint(env, tmp_path):
+    agent = Agent.untrained(recipe_for(env))
+    save_agent(tmp_path, agent)
+    playing = load_agent(tmp_path)
+    game = playing.make_env()
+    obs, _ = game.reset(seed=0)
+    for _ in range(3):
+        action, _ = playing.act(obs)
+        assert game.action_space.contains(action)
+        obs, *_ = game.step(action)
+    assert game.observation_space.contains(obs)
+    game.close()
 
 
 @STICKY

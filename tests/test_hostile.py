@@ -104,7 +104,8 @@ TENSORS = {
 RECIPES = {
     "a program": ({"env": "os:system"}, "unknown environment 'os:system'"),
     "a module": ({"env": "gymnasium.envs.toy_text:FrozenLakeEnv"}, "unknown environment"),
-    "a registered environment": ({"env": "FrozenLake-v1"}, "unknown environment"),
+    "a registered environment": ({"env": "PongNoFrameskip-v4"}, "unknown environment"),
+    "a module and an environment": ({"env": "this:CartPole-v1"}, "unknown environment"),
     "a path": ({"env": "ALE/../../../etc/passwd"}, "unknown environment"),
     "an environment for the terminal": ({"env": NASTY}, r"unknown environment '\\x1b"),
     "many workers": ({"workers": 10**9}, "workers: Input should be less"),

@@ -5,15 +5,19 @@ import math
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box
 from torch import nn
 from torch.nn import functional
 
+from a3c_core import model as model_file
+from a3c_core import worker
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import count_parameters
-from a3c_core.envs import spaces_of
-from a3c_core.model import ContinuousPolicy, DiscretePolicy, build_model
+from a3c_core.checkpoint import count_parameters, load_agent
+from a3c_core.envs import Spaces, spaces_of
+from a3c_core.model import ContinuousPolicy, DiscretePolicy, MultiDiscretePolicy, build_model, register_encoder
 from a3c_core.recipe import Recipe
 from tests import toy
+from training.run import train
 
 T, B = 7, 3
 RESETS = torch.zeros(T, B)
@@ -299,11 +303,70 @@ def test_layer_norm_keeps_units_alive_whatever_the_biases():
 @pytest.mark.parametrize(
     ("env", "encoder", "fitting"),
     [
-        ("CartPole-v1", "a3c", "the encoder vector"),
-        ("Pendulum-v1", "nature", "the encoder vector"),
-        (PONG, "vector", "an encoder for frames: a3c, a3c_wide or nature"),
+        ("CartPole-v1", "a3c", "vector"),
+        ("Pendulum-v1", "nature", "vector"),
+        (PONG, "vector", "a3c or a3c_wide or nature or small"),
     ],
 )
 def test_an_encoder_that_cannot_read_the_environment_is_refused_with_one_that_can(env, encoder, fitting):
     with pytest.raises(ValueError, match=f"the encoder {encoder} can't read {env}: choose {fitting}"):
         Agent.untrained(Recipe(env=env, encoder=encoder))
+
+
+def test_pixels_that_are_floats_are_left_as_they_were():
+    frames = FRAMES.float()
+    before = frames.clone()
+    frame_encoder(pixel_shift=-87.0)(frames)
+    torch.testing.assert_close(frames, before, rtol=0, atol=0)
+
+
+def test_several_choices_are_independent():
+    logits = torch.randn(3, 2, 5)
+    policy = MultiDiscretePolicy(logits, (2, 3))
+    parts = DiscretePolicy(logits[..., :2]), DiscretePolicy(logits[..., 2:])
+    actions = policy.act()
+    expected = parts[0].log_prob(actions[..., 0]) + parts[1].log_prob(actions[..., 1])
+    torch.testing.assert_close(policy.log_prob(actions), expected)
+    torch.testing.assert_close(policy.entropy(), parts[0].entropy() + parts[1].entropy())
+    assert policy.act(greedy=True).tolist() == torch.stack([part.logits.argmax(-1) for part in parts], -1).tolist()
+    drawn = [policy.act(generators=[torch.Generator().manual_seed(seed) for seed in (1, 2)]) for _ in range(2)]
+    assert drawn[0].shape == (3, 2, 2)
+    assert torch.equal(*drawn)
+    torch.testing.assert_close(policy.parameters().sum(-1), torch.full((3, 2), 2.0))
+
+
+def test_actions_of_any_shape_have_one_log_probability():
+    spaces = Spaces(Box(-1, 1, (4,)), Box(-1, 1, (2, 3)))
+    model = build_model(Recipe(head_layers=()), spaces)
+    policy, *_ = model(torch.zeros(5, 2, 4), torch.zeros(5, 2), ())
+    actions = policy.act()
+    assert actions.shape == (5, 2, 2, 3)
+    assert policy.log_prob(actions).shape == policy.entropy().shape == (5, 2)
+    assert policy.parameters().shape == (5, 2, 12)
+
+
+class TwoUnits(torch.nn.Sequential):
+    """An encoder as a user would write it."""
+
+    features = 2
+
+    def __init__(self, space, recipe):
+        super().__init__(torch.nn.Linear(space.shape[0], 2), torch.nn.ReLU())
+
+
+def test_an_encoder_of_ones_own_is_trained_saved_and_refused_where_it_is_not_registered(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_file, "REGISTERED_ENCODERS", registered := {})
+    monkeypatch.setattr(worker, "REGISTERED_ENCODERS", registered)
+    register_encoder("two_units", TwoUnits)
+    recipe = Recipe(encoder="two_units", steps=64, workers=1, n_steps=(4,))
+    list(train(recipe, tmp_path))
+    assert load_agent(tmp_path).model.encoder[0].weight.shape == (2, 4)
+    registered.clear()
+    with pytest.raises(ValueError, match=r"unknown encoder 'two_units'.*--import MODULE"):
+        load_agent(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "make", "says"), [("a3c", TwoUnits, "built-in"), ("mine", lambda *_: 0, "top level")])
+def test_an_encoder_that_workers_could_not_have_is_refused(name, make, says):
+    with pytest.raises(ValueError, match=says):
+        register_encoder(name, make)

@@ -179,7 +179,7 @@ def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypa
 
 
 def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
-    with pytest.raises(ValueError, match="--command"):
+    with pytest.raises(ValueError, match="unknown environment 'Snake-v0'"):
         cli.commands_of("snake", (Segment(0, Recipe(env="Snake-v0")),))
 
 
@@ -279,15 +279,9 @@ def test_help_names_every_command(command, capsys):
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["train", "cartpole", "--gamma", "1.5"], "gamma"),
         (["train", "cartpole", "--gamma", "high"], "--gamma"),
-        (["train", "cartpole", "--workers", "0"], "workers"),
         (["train", "cartpole", "--core", "gru"], "--core"),
         (["train", "cartpole", "--gama", "0.9"], "--gama"),
-        (["train", "tetris"], ", ".join(RECIPES)),
-        (["train"], ", ".join(RECIPES)),
-        (["train", "pong", "--encoder", "resnet"], "--encoder"),
-        (["train", "pong", "--pixel-shift", "1"], "pixel_shift"),
         (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
         (["tetris"], "train, widen, evaluate, keep"),
         (["evaluate"], "required"),
@@ -309,6 +303,14 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "recipe.json").write_text("{")
     for argv, says in {
+        "train": f"name a recipe ({', '.join(RECIPES)}), an environment (--env ID)",
+        "train tetris": f"unknown recipe 'tetris': choose one of {', '.join(RECIPES)}",
+        "train cartpole --gamma 1.5": "gamma: Input should be less than or equal to 1",
+        "train pong --pixel-shift 1": "pixel_shift: Input should be less than or equal to 0",
+        "train pong --encoder resnet --out new": "unknown encoder 'resnet': choose one of vector, a3c",
+        "train --env Nothing-v0": "unknown environment 'Nothing-v0'",
+        "train --env no_module:Nothing-v0": "cannot import 'no_module'",
+        "train pong --resume balancer": "plays CartPole-v1, not ALE/Pong-v5: leave the name out",
         "evaluate nobody": "no agent and no directory 'nobody'",
         "evaluate empty": "empty is no checkpoint: it has no recipe.json",
         "evaluate broken": "recipe.json is not valid JSON",

@@ -8,19 +8,22 @@ import signal
 import sys
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import tyro
+from pydantic import ValidationError
 from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
-from a3c_core.envs import Protocol, is_atari
+from a3c_core.envs import Protocol, is_atari, register_env, register_module
 from a3c_core.evaluation import Score, evaluate
 from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
+from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
 from training.keep import keep
 from training.recipes import RECIPES
@@ -30,19 +33,35 @@ from training.widen import widen_run
 from zoo.entry import homes, write_entry
 
 RUNS = Path("runs")
+CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+
+
+Name = Annotated[str | None, tyro.conf.arg(metavar="{" + ",".join(RECIPES) + "}")]
+Import = Annotated[str | None, tyro.conf.arg(name="import")]
 
 
 def train_(
-    recipe: Annotated[Recipe, tyro.conf.arg(name="")], *, out: Path | None = None, resume: Path | None = None
+    name: Positional[Name] = None,
+    /,
+    *,
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")],
+    out: Path | None = None,
+    resume: Path | None = None,
+    import_: Import = None,
 ) -> None:
-    """Train an agent. Ctrl-C ends early and keeps what was learnt.
+    """Train an agent: `train NAME` by a recipe that ships, `train --env ID` in any Gymnasium environment.
+
+    Ctrl-C ends early and keeps what was learnt.
 
     Args:
-        recipe: what to train; every number of it is an option.
+        name: the recipe; every number of it is an option.
+        recipe: what to train.
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
             A downloaded agent is continued too, in its place and with a fresh optimizer.
+        import_: a module of your own to import first, which registers environments or encoders.
     """
+    recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
     if resume and out:
         raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
     directory = resume or out or new_directory(recipe)
@@ -116,6 +135,7 @@ def evaluate_(
     protocol: Protocol = "classic",
     actions: zoo.Actions = "recorded",
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    import_: Import = None,
 ) -> None:
     """Score an agent over many games, each with a seed that no training uses.
 
@@ -126,7 +146,10 @@ def evaluate_(
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
         actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
         as_json: print JSON, with every game's return.
+        import_: a module of your own to import first, which registers environments or encoders.
     """
+    if import_:
+        register_module(import_)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         score = evaluate(
             zoo.load(agent),
@@ -172,6 +195,7 @@ def keep_(
     episodes: int | None = None,
     actions: Literal["greedy", "sampled"] = "greedy",
     force: bool = False,
+    import_: Import = None,
 ) -> None:
     """Score a run afresh and make it an agent of the zoo, if it beats the one of that name.
 
@@ -184,7 +208,10 @@ def keep_(
         episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
         actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
         force: replace an agent that scores better.
+        import_: a module of your own to import first, which registers environments or encoders.
     """
+    if import_:
+        register_module(import_)
     recipe = load_agent(run).recipe
     command = command or commands_of(name, segments_of(run))
     episodes = episodes or (100 if is_atari(recipe.env) else 1000)
@@ -215,6 +242,7 @@ def publish_(
     summary: str | None = None,
     actions: Literal["greedy", "sampled"] = "greedy",
     episodes: int | None = None,
+    import_: Import = None,
 ) -> None:
     """Play an agent's score again and publish it on the Hugging Face Hub, with card, video and snapshots.
 
@@ -229,10 +257,13 @@ def publish_(
         summary: one line about an agent from a directory.
         actions: play an agent from a directory with the likeliest actions or with drawn ones.
         episodes: how many games to play; by default all that the record tells of, 100 for a directory.
+        import_: a module of your own to import first, which registers environments or encoders.
     """
     from training.publish import Publication, assemble, publish  # training needs no client of the Hub
     from zoo import hub
 
+    if import_:
+        register_module(import_)
     if all_ == (agent is not None):
         raise ValueError("name one agent or directory to publish, or --all")
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the video is drawn into arrays
@@ -261,13 +292,44 @@ def publish_(
         print(f"collection {hub.collect(namespace, 'A3C Arcade', repos)}")
 
 
-def recipes(argv: list[str]) -> dict[str, Recipe]:
-    """The recipes on offer: the shipped ones, or the one of the run that --resume names."""
-    words = [word for arg in argv for word in arg.split("=", 1)]
-    if "--resume" not in words[:-1]:
-        return RECIPES
-    resumed = load_agent(Path(words[words.index("--resume") + 1])).recipe
-    return {name: resumed for name, recipe in RECIPES.items() if recipe.env == resumed.env}
+class Base(NamedTuple):
+    """The options that say which recipe a training begins with; see `train_`."""
+
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")]
+    name: Positional[Name] = None
+    out: Path | None = None
+    resume: Path | None = None
+    import_: Import = None
+
+
+def base_recipe(argv: list[str]) -> Recipe:
+    """The recipe whose numbers are the defaults of `train`: the named one, that of a run to resume or an environment.
+
+    Raises ValueError where the options name none of them.
+    """
+    nothing = Base(Recipe(env=""))
+    given, _ = tyro.cli(Base, args=argv, default=nothing, add_help=False, return_unknown_args=True, config=CONFIG)
+    if given.name not in (None, *RECIPES):
+        raise ValueError(f"unknown recipe {given.name!r}: choose one of {', '.join(RECIPES)}, or give --env ID")
+    if given.import_:
+        register_module(given.import_)
+    if given.resume:
+        resumed = load_agent(given.resume).recipe
+        if given.name and RECIPES[given.name].env != resumed.env:
+            raise ValueError(f"{given.resume} plays {resumed.env}, not {RECIPES[given.name].env}: leave the name out")
+        return resumed
+    if given.name:
+        return RECIPES[given.name]
+    if given.recipe.env:
+        return recipe_for(plain_id(given.recipe.env))
+    if {"-h", "--help"} & set(argv):
+        return Recipe()
+    raise ValueError(f"name a recipe ({', '.join(RECIPES)}), an environment (--env ID) or a run (--resume RUN)")
+
+
+def plain_id(env: str) -> str:
+    """The id of an environment that --env names; module:id imports and registers it."""
+    return register_env(env) if ":" in env else env
 
 
 _interrupted = threading.Event()
@@ -288,15 +350,18 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
     for polite in (signal.SIGINT, signal.SIGTERM):
         signal.signal(polite, _interrupt)
     try:
-        offered = tyro.extras.subcommand_type_from_defaults(recipes(argv), prefix_names=False)
-        train_.__annotations__["recipe"] = Annotated[offered, tyro.conf.arg(name="")]
-        tyro.extras.subcommand_cli_from_dict(
-            {"train": train_, "widen": widen_, "evaluate": evaluate_, "keep": keep_, "publish": publish_},
-            prog=prog,
-            description=__doc__,
-            args=argv,
-            config=(tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
-        )
+        recipe = base_recipe(argv[1:]) if argv[:1] == ["train"] else Recipe()
+        commands = {
+            "train": partial(train_, recipe=recipe),
+            "widen": widen_,
+            "evaluate": evaluate_,
+            "keep": keep_,
+            "publish": publish_,
+        }
+        tyro.extras.subcommand_cli_from_dict(commands, prog=prog, description=__doc__, args=argv, config=CONFIG)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise SystemExit(f"error: {wrong}") from None
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:

@@ -66,7 +66,8 @@ class Publication(NamedTuple):
     ) -> "Publication":
         """Of a directory that training wrote. Raises CheckpointError where it is broken."""
         agent = load_agent(run)
-        name = name or next(name for name, recipe in RECIPES.items() if recipe.env == agent.recipe.env)
+        shipped = (name for name, recipe in RECIPES.items() if recipe.env == agent.recipe.env)
+        name = name or next(shipped, None) or hub.short_name(agent.recipe.env)
         entry = entry_of_run(
             run,
             name,

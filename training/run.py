@@ -30,7 +30,7 @@ from a3c_core.checkpoint import (
 from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.worker import Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
+from a3c_core.worker import Extensions, Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
 from training.log import Log, Metrics, Progress, read_log
 from training.segments import Segment, note_segment, segments_of
 
@@ -149,7 +149,7 @@ class _Run:
         ours, theirs = _CONTEXT.Pipe(duplex=False)
         worker = _CONTEXT.Process(
             target=worker_process,
-            args=(rank, self.recipe, self.spaces, self.shared, theirs, make),
+            args=(rank, self.recipe, self.spaces, self.shared, theirs, make, Extensions.registered()),
             name=f"a3c-worker-{rank}",
             daemon=True,
         )

@@ -10,7 +10,9 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from a3c_core.checkpoint import parse, read_record, recipe_of, write_record
+from a3c_core.envs import qualified
 from a3c_core.recipe import Recipe
+from training.defaults import recipe_for
 from training.recipes import RECIPES
 
 SEGMENTS = "segments.json"
@@ -54,15 +56,13 @@ def segments_of(run: Path) -> tuple[Segment, ...]:
 
 def commands_of(name: str, segments: tuple[Segment, ...]) -> str:
     """The commands that trained a run, a line for each segment: the shipped recipe of that name, or of its environment,
-    with what differed, then what was changed on the way. Raises ValueError where no shipped recipe trains it."""
+    or that environment's default recipe, with what differed, then what was changed on the way. Raises UnknownEnv."""
     first, *later = segments
-    fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == first.recipe.env]
-    if not fitting:
-        raise ValueError(
-            f"no shipped recipe trains {first.recipe.env}: give the command that trained the agent with --command"
-        )
-    shipped = name if name in fitting else fitting[0]
-    begin = [*TRAIN, shipped, *differences(first.recipe, RECIPES[shipped])]
+    env = first.recipe.env
+    fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == env]
+    shipped = [name if name in fitting else fitting[0]] if fitting else []
+    which = shipped or ["--env", qualified(env)]
+    begin = [*TRAIN, *which, *differences(first.recipe, RECIPES[shipped[0]] if shipped else recipe_for(env))]
     if not later:
         return shlex.join(begin)
     run = f"runs/{name}"
@@ -72,7 +72,7 @@ def commands_of(name: str, segments: tuple[Segment, ...]) -> str:
         if segment.recipe.encoder != before.encoder:
             lines.append(shlex.join(["python", "-m", "training", "widen", run, "--out", f"{run}-wide"]))
             run, before = f"{run}-wide", replace(before, encoder=segment.recipe.encoder)
-        go_on = [*TRAIN, "--resume", run, shipped, *differences(segment.recipe, before)]
+        go_on = [*TRAIN, "--resume", run, *shipped, *differences(segment.recipe, before)]
         lines.append(f"{shlex.join(go_on)}    # from step {segment.steps:,}")
     return "\n".join(lines)
 

@@ -16,7 +16,7 @@ from tyro.conf import Positional
 
 import zoo
 from a3c_core.checkpoint import load_agent, write_atomically
-from a3c_core.envs import Protocol
+from a3c_core.envs import Protocol, register_module
 from playback.episode import play, render
 from playback.video import write_mp4
 from zoo.card import aligned, description, markdown_table, mean_and_spread, text_table
@@ -77,6 +77,7 @@ def play_(
     protocol: Protocol = "classic",
     snapshot: int = 100,
     actions: zoo.Actions = "recorded",
+    import_: Annotated[str | None, tyro.conf.arg(name="import")] = None,
 ) -> None:
     """Play one game and keep it as a video (H.264; score and seed are in the file's metadata).
 
@@ -87,7 +88,10 @@ def play_(
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
         snapshot: play as the agent was after that percentage of its training.
         actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
+        import_: a module of your own to import first, which registers environments or encoders.
     """
+    if import_:
+        register_module(import_)
     if out.suffix != ".mp4" or not out.parent.is_dir():
         raise ValueError(f"cannot write {out}: name a file that ends in .mp4, in a directory that exists")
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window

@@ -89,9 +89,15 @@ def repository(text: str) -> str | None:
     return name if REPOSITORY.fullmatch(name) and ".." not in name else None
 
 
+def short_name(env: str) -> str:
+    """An environment's name as agents are called by it: its id in small letters, without namespace and version."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub(r"-v\d+$", "", env.split("/")[-1])).lower()
+    return re.sub(r"[^a-z0-9_.-]", "", words).strip("_.-") or "agent"
+
+
 def repository_of(name: str, env: str, namespace: str) -> str:
     """Where the agent `name` is published: namespace/a3c-ENV, and a tag unless it is the environment's main agent."""
-    game = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub(r"-v\d+$", "", env.removeprefix("ALE/"))).lower()
+    game = short_name(env)
     mains = {game, game.replace("_", "")}
     tag = next((name.removeprefix(main).strip("-_.") for main in mains if name.startswith(main)), name)
     return f"{namespace}/a3c-{env.replace('/', '-')}{tag and '-'}{tag}"

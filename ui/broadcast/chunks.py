@@ -5,6 +5,7 @@ pixels. Each pixel is a number in a palette; all pictures but a chunk's first ar
 """
 
 import json
+import math
 import threading
 import zlib
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from a3c_core.agent import Agent
-from a3c_core.envs import Protocol, make_env
+from a3c_core.envs import Protocol, is_atari, make_env, spaces_of
 from a3c_core.recipe import Recipe
 from playback.episode import PlaybackStep, playback_steps
 from playback.perturbation import Perturbation, perturbations_of
@@ -112,7 +114,7 @@ class Screen(NamedTuple):
 def screen_of(recipe: Recipe) -> Screen:
     """What a recipe's games are shown on."""
     with closing(make_env(recipe, "rgb_array_list")) as env:
-        return Screen(env.metadata["render_fps"], env.metadata.get("pixel", (1, 1)))
+        return Screen(env.metadata.get("render_fps", 30), env.metadata.get("pixel", (1, 1)))
 
 
 def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
@@ -129,7 +131,8 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
             if over or pictures >= rate * (SECONDS_PER_CHUNK if first else SECONDS_OF_FIRST):
                 about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
                 rewards = sum(moment.reward for moment in part)
-                yield Part(first, rewards, packed(part, first, over, palette, about), sight_of(part))
+                sight = sight_of(part) if is_atari(agent.recipe.env) else None  # only Atari stacks single frames
+                yield Part(first, rewards, packed(part, first, over, palette, about), sight)
                 part, first, pictures = [], step, 0
 
 
@@ -145,9 +148,10 @@ def about_game(ticket: Ticket, agent: Agent, moment: PlaybackStep, rate: int, pi
             "width": width,
             "pixel": pixel,
             "rate": rate,
-            "actions": ALL_ACTIONS if agent.recipe.full_action_space else ACTIONS.get(agent.recipe.env),
+            "actions": action_names(agent.recipe),
+            "numbers": number_names(agent.recipe),
             "kinds": perturbations_of(agent.recipe),
-            "pictured": moment.obs.ndim == 3,
+            "pictured": is_atari(agent.recipe.env),
             "trained": agent.steps,
         }
     }
@@ -164,6 +168,26 @@ ACTIONS = {
 DIRECTIONS = ["up", "right", "left", "down", "up right", "up left", "down right", "down left"]
 ALL_ACTIONS = ["wait", "fire", *DIRECTIONS, *(f"{direction}, fire" for direction in DIRECTIONS)]
 """What each action of an Atari's full set does, in ALE's order."""
+
+
+def action_names(recipe: Recipe) -> list[str] | None:
+    """What each action does, or its number where nobody wrote that down; each choice's values one after the other where
+    an action is several. None for real numbers."""
+    if recipe.full_action_space:
+        return ALL_ACTIONS
+    action = spaces_of(recipe).action
+    if isinstance(action, Discrete):
+        return ACTIONS.get(recipe.env) or [f"action {number}" for number in range(action.n)]
+    if isinstance(action, MultiDiscrete):
+        return [f"{choice}: {number}" for choice, count in enumerate(action.nvec) for number in range(count)]
+    return None
+
+
+def number_names(recipe: Recipe) -> list[str]:
+    """Names of the real numbers that an action is; none where it is a choice."""
+    action = spaces_of(recipe).action
+    count = math.prod(action.shape) if isinstance(action, Box) else 0
+    return ["push"] if count == 1 else [f"action {number}" for number in range(count)]
 
 
 def packed(part: list[PlaybackStep], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:

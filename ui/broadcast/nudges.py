@@ -14,6 +14,8 @@ def nudges_of(text: str, recipe: Recipe, most_steps: int) -> tuple[Perturbation,
     if len(parts) > MOST_NUDGES:
         raise ValueError(f"A game takes {MOST_NUDGES} nudges at most.")
     kinds = perturbations_of(recipe)
+    if not kinds:
+        raise ValueError(f"{recipe.env} takes no nudges.")
     if not all(_whole(step, most_steps) and kind in kinds for step, _, kind in parts):
         raise ValueError(
             f"A nudge is a step before {most_steps:,} and one of {', '.join(kinds)}, as in 120.{kinds[0]}."

@@ -11,12 +11,14 @@ from anyio import CapacityLimiter, to_thread
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from a3c_core.atari import FRAMES_PER_SECOND, FRAMES_PER_STEP, ROMS
+from a3c_core.atari import FRAMES_PER_SECOND, FRAMES_PER_STEP
+from a3c_core.envs import is_atari
 from a3c_core.recipe import Recipe
+from ui.broadcast.chunks import ACTIONS
 from ui.broadcast.stream import Full
 from ui.play.game import Game, ended, framed
 
-STEPS_PER_SECOND = {**dict.fromkeys(ROMS, FRAMES_PER_SECOND / FRAMES_PER_STEP), "CartPole-v1": 50.0}
+STEPS_PER_SECOND = {env: FRAMES_PER_SECOND / FRAMES_PER_STEP if is_atari(env) else 50.0 for env in ACTIONS}
 """How fast each game runs at its own speed."""
 AT_ONCE = 12
 """Live games."""

@@ -294,7 +294,7 @@ async function draw(picture) {
 // --- What the agent thinks ---
 
 function layChoices(about) {
-  const names = about.actions || ["push"];
+  const names = about.actions || about.numbers;
   choices.classList.toggle("torque", !about.actions);
   choices.replaceChildren(
     ...names.map((text) => {
@@ -310,14 +310,16 @@ function showChoices(now) {
   const policy = game.steps.policies[now];
   const action = game.steps.actions[now];
   if (!game.about.actions) {
-    const [mean, deviation] = policy;
-    const [row] = choices.children;
-    const fill = row.children[1].firstChild;
+    const names = game.about.numbers; // the policy is all means, then all deviations
     const place = (value) => (50 + 50 * Math.max(-1, Math.min(1, value)));
-    fill.style.left = `${Math.min(50, place(mean))}%`;
-    fill.style.width = `${Math.abs(place(mean) - 50)}%`;
-    row.children[2].textContent = minus(mean.toFixed(2));
-    choices.setAttribute("aria-label", `Mean push ${mean.toFixed(2)}, deviation ${deviation.toFixed(2)}`);
+    [...choices.children].forEach((row, i) => {
+      const fill = row.children[1].firstChild;
+      fill.style.left = `${Math.min(50, place(policy[i]))}%`;
+      fill.style.width = `${Math.abs(place(policy[i]) - 50)}%`;
+      row.children[2].textContent = minus(policy[i].toFixed(2));
+    });
+    const said = (name, i) => `Mean ${name} ${policy[i].toFixed(2)}, deviation ${policy[names.length + i].toFixed(2)}`;
+    choices.setAttribute("aria-label", names.map(said).join("; "));
     return;
   }
   [...choices.children].forEach((row, i) => {
@@ -325,7 +327,7 @@ function showChoices(now) {
     row.children[1].firstChild.style.width = `${100 * policy[i]}%`;
     row.children[2].textContent = `${Math.round(100 * policy[i])} %`;
   });
-  choices.setAttribute("aria-label", `The agent chooses ${game.about.actions[action]}`);
+  choices.setAttribute("aria-label", `The agent chooses ${game.about.actions[action] ?? action}`);
 }
 
 function curve(label, values) {

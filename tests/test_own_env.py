@@ -1,0 +1,161 @@
+"""Environments of the user's own: the README's example works, and each kind of spaces is trained in and loaded."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence
+
+from a3c_core import envs
+from a3c_core.checkpoint import load_agent
+from a3c_core.envs import CannotMake, UnknownEnv, make_env, make_envs, make_scoring_envs, register_env, spaces_of
+from a3c_core.evaluation import evaluate
+from a3c_core.recipe import Recipe
+from a3c_core.spaces import UnsupportedSpace
+from training.defaults import recipe_for
+from training.run import train
+
+ROOT = Path(__file__).parents[1]
+FLAT, TWO = Box(-1, 1, (3,), np.float32), Discrete(2)
+
+
+class Any(gym.Env):
+    """An environment of any spaces, which checks the actions that it gets; episodes have five steps."""
+
+    def __init__(self, observation, action, render_mode=None):
+        self.observation_space, self.action_space, self.render_mode = observation, action, render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.steps += 1
+        return self.observation_space.sample(), 1.0, self.steps == 5, False, {}
+
+
+@pytest.fixture
+def own():
+    """Registers environments of given spaces; they are forgotten after the test."""
+
+    def register(observation, action=TWO):
+        options = {"observation": observation, "action": action}
+        gym.register("Own-v0", entry_point="tests.test_own_env:Any", kwargs=options)
+        return register_env("Own-v0")
+
+    yield register
+    gym.registry.pop("Own-v0", None)
+    envs.REGISTERED.pop("Own-v0", None)
+    spaces_of.cache_clear()
+
+
+OBSERVATIONS = {
+    "vector": (FLAT, (3,), "vector"),
+    "doubles": (Box(-1, 1, (3,), np.float64), (3,), "vector"),
+    "one number": (Box(-1, 1, (), np.float32), (1,), "vector"),
+    "matrix": (Box(-1, 1, (2, 3), np.float32), (6,), "vector"),
+    "counts": (Discrete(4, start=2), (4,), "vector"),
+    "dictionary": (Dict(a=FLAT, b=Discrete(2)), (5,), "vector"),
+    "tiny picture": (Box(0, 255, (4, 4, 3), np.uint8), (48,), "vector"),
+    "small picture": (Box(0, 255, (10, 12, 3), np.uint8), (3, 10, 12), "small"),
+    "grey picture": (Box(0, 255, (40, 40), np.uint8), (1, 40, 40), "a3c"),
+    "picture": (Box(0, 255, (40, 50, 3), np.uint8), (3, 40, 50), "a3c"),
+    "stacked frames": (Box(0, 255, (4, 40, 40), np.uint8), (4, 40, 40), "a3c"),
+    "stacked pictures": (Box(0, 255, (2, 40, 40, 3), np.uint8), (6, 40, 40), "a3c"),
+    "floats of a picture": (Box(0, 1, (40, 40, 3), np.float32), (3, 40, 40), "a3c"),
+}
+ACTIONS = {
+    "from one": Discrete(3, start=1),
+    "several": MultiDiscrete([2, 3], start=[1, 0]),
+    "table": MultiDiscrete([[2, 3], [4, 2]]),
+    "switches": MultiBinary(3),
+    "numbers": Box(np.float32([-2, 0]), np.float32([2, 1])),
+    "matrix": Box(-2, 2, (2, 3), np.float32),
+}
+
+
+@pytest.mark.parametrize(("observation", "shape", "encoder"), OBSERVATIONS.values(), ids=OBSERVATIONS)
+def test_any_observation_becomes_a_vector_or_frames_that_the_default_encoder_reads(own, observation, shape, encoder):
+    recipe = recipe_for(own(observation))
+    assert recipe.encoder == encoder
+    for made in (make_envs(recipe, 2), make_scoring_envs(recipe, 2)):
+        obs, _ = made.reset(seed=1)
+        assert obs.shape == (2, *shape)
+        made.step(np.zeros(2, dtype=np.int64))
+    assert spaces_of(recipe).observation.shape == shape
+    obs, _ = make_env(recipe).reset(seed=1)
+    assert spaces_of(recipe).observation.contains(obs)
+
+
+@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS)
+def test_any_action_is_learnt_and_played_after_loading(own, tmp_path, action):
+    recipe = recipe_for(own(FLAT, action))
+    small = {"steps": 64, "workers": 1, "envs_per_worker": 2, "n_steps": (8,)}
+    list(train(Recipe(**recipe.__dict__ | small), tmp_path))  # the environment checks each action, in the worker too
+    agent = load_agent(tmp_path)
+    assert agent.steps >= 64
+    assert evaluate(agent, 2, greedy=False).returns == (5.0, 5.0)
+
+
+def test_the_floats_of_a_picture_are_pixels_up_to_255(own):
+    obs, _ = make_env(recipe_for(own(Box(0, 1, (40, 40, 3), np.float32)))).reset(seed=0)
+    assert obs.dtype == np.float32
+    assert 250 < obs.max() <= 255
+
+
+@pytest.mark.parametrize(
+    ("observation", "action", "says"),
+    [
+        (Sequence(FLAT), TWO, "can't become a vector"),
+        (FLAT, Box(-np.inf, np.inf, (1,)), "without bounds"),
+        (FLAT, Dict(a=TWO), "only Discrete, MultiDiscrete, MultiBinary and a Box"),
+    ],
+)
+def test_what_is_not_supported_is_refused_in_a_sentence(own, observation, action, says):
+    with pytest.raises(UnsupportedSpace, match=f"Own-v0.*{says}"):
+        recipe_for(own(observation, action))
+
+
+def test_an_agent_is_loaded_only_where_its_environment_is_registered(own, tmp_path):
+    env = own(FLAT)
+    list(train(Recipe(env=env, steps=8, workers=1, n_steps=(4,), envs_per_worker=1), tmp_path))
+    envs.REGISTERED.pop(env)
+    spaces_of.cache_clear()
+    with pytest.raises(ValueError, match=r"unknown environment 'Own-v0'.*register_env"):
+        load_agent(tmp_path)
+
+
+def test_what_cannot_be_shown_says_so(own):
+    with pytest.raises(CannotMake, match="Own-v0 can't be shown"):
+        make_env(Recipe(env=own(FLAT)), "rgb_array_list")
+
+
+def test_only_what_workers_can_have_too_is_registered():
+    with pytest.raises(UnknownEnv, match=r"gymnasium\.register"):
+        register_env("Nothing-v0")
+    with pytest.raises(ValueError, match="top level of a module"):
+        register_env("Acrobot-v1", lambda recipe, count: None)
+
+
+def test_the_readmes_example_is_trained_evaluated_resumed_and_played(tmp_path):
+    section = (ROOT / "README.md").read_text().split("## Train on your own environment")[1].split("\n## ")[0]
+    program, commands = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL)[1] for kind in ("python", "sh"))
+    (tmp_path / "corridor.py").write_text(program)
+    for command in commands.replace("20000", "400").replace("40000", "800").splitlines():
+        _, *arguments = shlex.split(command)
+        arguments += ["--episodes", "2"] if "evaluate" in arguments else []
+        environ = os.environ | {"PYTHONPATH": str(ROOT)}
+        ended = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100
+        )
+        assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "corridor.mp4").stat().st_size > 0
