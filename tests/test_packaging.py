@@ -146,7 +146,6 @@ def test_an_installed_package_trains_an_agent_and_films_it(installed):
     assert (installed.place / "run.mp4").stat().st_size > 1000
 
 
-@pytest.mark.skip(reason="needs the options --env and --import, for environments of the user's own")
 @pytest.mark.wheel
 def test_an_installed_package_trains_an_environment_of_the_users_own(installed):
     (installed.place / "my_module.py").write_text(MY_MODULE)
