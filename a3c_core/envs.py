@@ -182,6 +182,7 @@ def register_env(env: str, factory: Callable[[Recipe, int], VectorEnv] | None = 
     check_picklable(registration, f"the environment {plain!r} or its factory")
     REGISTERED[plain] = registration
     spaces_of.cache_clear()
+    _render_modes.cache_clear()
     return plain
 
 
@@ -209,6 +210,8 @@ def imported(module: str) -> None:
         importlib.import_module(module)
     except ImportError as error:
         raise ValueError(f"cannot import {module!r} ({error}): run the command where Python finds it") from None
+    except Exception as error:
+        raise ValueError(f"importing {module!r} failed ({type(error).__name__}: {error}): mend that module") from None
 
 
 def install(registration: Registration) -> None:

@@ -183,10 +183,13 @@ BROKEN_RECIPES = {
     ),
     "too many layers": (edit_record(lambda r: r["recipe"].update(head_layers=[8] * 9)), "head_layers"),
     "a null": (edit_record(lambda r: r["recipe"].update(seed=None)), "seed"),
-    "an unknown environment": (edit_record(lambda r: r["recipe"].update(env="Tetris-v0")), "Tetris.*CartPole-v1"),
+    "an unknown environment": (
+        edit_record(lambda r: r["recipe"].update(env="Tetris-v0")),
+        "Tetris-v0.*did you mean ALE.Tetris-v5",
+    ),
     "an environment of code": (
         edit_record(lambda r: r["recipe"].update(env="this:Tetris-v0")),
-        "Tetris.*CartPole-v1",
+        "this:Tetris-v0.*import the module",
     ),
 }
 

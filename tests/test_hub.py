@@ -230,7 +230,7 @@ def test_a_commit_that_is_in_the_cache_costs_no_request(server, repository):
 
 
 def test_the_readmes_python_runs_as_printed(server, repository):
-    *_, code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    _, _, code, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     commit = server.put("user/a3c-CartPole-v1", repository)
     server.repos["model", "user/a3c-CartPole-v1"].tags["v1"] = commit
     names = {}
