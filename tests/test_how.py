@@ -143,7 +143,7 @@ def page(app, browser):
 
 
 def moment(page: Page) -> float:
-    return float(page.get_by_label("PlaybackStep of the trace").input_value())
+    return float(page.get_by_label("Moment of the trace").input_value())
 
 
 @needs_chromium
@@ -167,7 +167,7 @@ def test_the_timeline_plays_and_obeys_the_keyboard(page):
     assert wait_until(lambda: moment(page) > 0, 30)
     page.get_by_role("button", name="Pause the timeline").press("Enter")
     expect(page.locator(".timeline")).to_have_attribute("data-state", "paused")
-    bar = page.get_by_label("PlaybackStep of the trace")
+    bar = page.get_by_label("Moment of the trace")
     bar.press("End")
     last = records().trace[-1]
     expect(page.locator(".timeline .said")).to_contain_text(f"made version {last.before + 1}")
