@@ -4,6 +4,7 @@
     recipe.json          the Recipe that made them, with the schema's version and the steps trained
     resume.safetensors   what a run goes on from: weights, optimizer state and counters of one moment
     snapshots/5/         the same agent after 5 % of its training: a checkpoint whose weights are bfloat16
+    average/             the agent with averaged weights, where the recipe has an average_decay: a checkpoint
 
 Every file is replaced as a whole, so a crash leaves the old one or the new one. Loading is strict.
 """
@@ -29,7 +30,7 @@ from a3c_core.recipe import Recipe
 
 SCHEMA_VERSION = 1
 MODEL, RECIPE, RESUME = "model.safetensors", "recipe.json", "resume.safetensors"
-SNAPSHOTS = "snapshots"
+SNAPSHOTS, AVERAGE = "snapshots", "average"
 MAX_JSON_BYTES = 8 * 2**20
 LARGEST_WEIGHT = 1e3
 """No agent has larger ones; a sum of larger ones could overflow, and then there is no action to choose."""
@@ -100,10 +101,11 @@ def load_weights(agent: Agent, path: Path) -> None:
     """Replaces the weights of `agent` by those in `path`; raises CheckpointError unless they fit exactly."""
     expected = agent.model.state_dict()
     tensors = load_tensors(path, expected)
+    weights = dict(agent.model.named_parameters())
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise CheckpointError(f"{path}: tensor {name} holds values that are not numbers. Take another checkpoint.")
-        if tensor.abs().max() > LARGEST_WEIGHT:
+        if name in weights and tensor.abs().max() > LARGEST_WEIGHT:
             raise CheckpointError(f"{path}: tensor {name} holds values beyond any agent's. Take another checkpoint.")
     agent.model.load_state_dict(tensors)
     agent.model.eval()

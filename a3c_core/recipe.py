@@ -66,6 +66,14 @@ class Recipe:
     """Discount of a reward that comes one step later."""
     gae_lambda: Fraction = 0.95
     """Lambda of generalized advantage estimation; 1 gives the paper's n-step returns."""
+    passes: Annotated[int, Field(ge=1, le=100)] = 1
+    """How often each rollout is learnt from (epochs in Schulman et al. 2017). More than one needs clip_ratio."""
+    minibatches: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Parts that each pass divides the rollout into at random; each part gives one gradient. A recurrent core keeps
+    whole sequences together, so there it can be at most envs_per_worker."""
+    clip_ratio: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Bound on how far the probability of an action may move from what it was when the action was taken, as a ratio
+    (epsilon in Schulman et al. 2017, equation 7). None is the paper's plain policy gradient."""
     normalize_advantages: bool = True
     """Give each rollout's advantages mean 0 and standard deviation 1 before they weigh the policy's gradient.
     An advantage that is alone in its rollout stays as it is."""
@@ -73,6 +81,10 @@ class Recipe:
     """Weight of the value's squared error in the loss."""
     entropy_cost: NonNegative = 0.01
     """Weight of the policy's entropy (beta in the paper): higher explores longer."""
+    normalize_observations: bool = False
+    """Give each element of the observation mean 0 and standard deviation 1, by statistics that all workers share."""
+    normalize_rewards: bool = False
+    """Divide rewards by the standard deviation of their running discounted sum, which all workers share."""
     reward_shift: Number = 0.0
     """Added to each reward before it is scaled. Scores are always of the true reward."""
     reward_scale: Positive = 1.0
@@ -92,6 +104,8 @@ class Recipe:
     """Decay of RMSProp's squared gradient per update."""
     epsilon: Positive = 1e-5
     """The optimizer's small constant against division by zero."""
+    average_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Keep an average of the shared weights that forgets by this factor with each update (Polyak averaging)."""
     max_gradient_norm: Positive | None = 0.5
     """Longer gradients (global 2-norm) are scaled down to this length; none leaves them as they are."""
     share_statistics: bool = True
@@ -106,6 +120,12 @@ class Recipe:
     """Where each worker's network is; cuda takes the GPUs in turn, as A3G does (rl_a3c_pytorch)."""
     shared_device: Literal["cpu", "cuda"] = "cpu"
     """Where the shared weights and the optimizer's state are; cuda spares each update the way to the CPU and back."""
+
+    def __post_init__(self) -> None:
+        if self.passes > 1 and self.clip_ratio is None:
+            raise ValueError("more than one pass over a rollout needs a clip_ratio, for example 0.2")
+        if self.core != "none" and self.minibatches > self.envs_per_worker:
+            raise ValueError("a recurrent core learns from whole sequences: choose minibatches <= envs_per_worker")
 
     def n_steps_of(self, rank: int) -> int:
         """The rollout length of worker `rank`."""

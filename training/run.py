@@ -12,10 +12,11 @@ from pathlib import Path
 
 import torch
 from torch import multiprocessing as mp
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import vector_to_parameters
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import (
+    AVERAGE,
     MODEL,
     RECIPE,
     RESUME,
@@ -30,7 +31,8 @@ from a3c_core.checkpoint import (
 from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.worker import Extensions, Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
+from a3c_core.shared import SharedParameters, device_of
+from a3c_core.worker import Extensions, Failure, MakeEnvs, encoder_dtype, worker_process
 from training.log import Log, Metrics, Progress, read_log
 from training.segments import Segment, note_segment, segments_of
 
@@ -129,7 +131,8 @@ class _Run:
         self.recipe, self.directory = recipe, directory
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
-        self.shared = Shared(recipe, parameters_to_vector(self.model.parameters()).detach(), _CONTEXT)
+        self.shared = SharedParameters.of_model(recipe, self.model, _CONTEXT)
+        self.server = self.shared.server
         if resume and (directory / RESUME).exists():
             self._restore()
         elif resume:
@@ -233,10 +236,12 @@ class _Run:
         self.workers, self.reports = [], []
 
     def _checkpoint(self) -> None:
-        theta = self.shared.theta.detach().clone()
-        if not theta.isfinite().all():
+        """Writes what the run resumes from, all of one moment: the workers pause while it is copied."""
+        with self.shared.paused():
+            state = {name: tensor.detach().clone() for name, tensor in self._state().items()}
+            steps = self.shared.steps
+        if not state["theta"].isfinite().all():
             return  # the last sound checkpoint is worth more
-        steps = self.shared.steps
         counters = {
             "steps": torch.tensor(steps),
             "episodes": torch.tensor(self.metrics.episodes),
@@ -245,20 +250,25 @@ class _Run:
         }
         recent = list(self.metrics.recent)
         counters["recent_returns"][: len(recent)] = torch.tensor(recent, dtype=torch.float64)
-        save_tensors(self.directory / RESUME, {"theta": theta, **counters, **self._optimizer_state()})
+        save_tensors(self.directory / RESUME, {**state, **counters})
+        save_agent(self.directory, self._agent(state["theta"], steps))
+        if "average" in state:
+            save_agent(self.directory / AVERAGE, self._agent(state["average"], steps))
+
+    def _agent(self, theta: torch.Tensor, steps: int) -> Agent:
+        """The agent with those weights and the statistics of this moment."""
         vector_to_parameters(theta.cpu(), self.model.parameters())
-        save_agent(self.directory, Agent(self.recipe, self.model, steps))
+        self.shared.normalize(self.model)
+        return Agent(self.recipe, self.model, steps)
 
     def _snapshot(self) -> None:
         """Keeps the agent as it is now if one of SNAPSHOT_PERCENTS has just gone by."""
         share = self._share(steps := self.shared.steps)
         begun = 100 * steps >= self.recipe.steps
         if begun and (passed := _passed(share)) and passed not in map(_passed, self._snapshots()):
-            theta = self.shared.theta.detach().cpu().clone()
+            theta = self.server.theta.detach().clone()
             if theta.isfinite().all():
-                vector_to_parameters(theta, self.model.parameters())
-                directory = self.directory / SNAPSHOTS / str(share)
-                save_agent(directory, Agent(self.recipe, self.model, steps), dtype=torch.bfloat16)
+                save_agent(self.directory / SNAPSHOTS / str(share), self._agent(theta, steps), dtype=torch.bfloat16)
 
     def _share(self, steps: int) -> int:
         """How much of the run these steps are, in whole percent; more than half of the first counts as one."""
@@ -279,20 +289,26 @@ class _Run:
             elif share != named:
                 places[named].rename(places[named].with_name(str(share)))
 
-    def _optimizer_state(self) -> dict[str, torch.Tensor]:
-        """Every tensor of every optimizer's state, by name; they are the shared ones themselves."""
-        return {
+    def _state(self) -> dict[str, torch.Tensor]:
+        """Every tensor that the workers change, by name; they are the shared ones themselves."""
+        optimizers = {
             f"optimizer.{number}.{name}": tensor
-            for number, optimizer in enumerate(self.shared.optimizers)
+            for number, optimizer in enumerate(self.server.optimizers)
             for state in optimizer.state.values()
             for name, tensor in state.items()
         }
+        statistics = {
+            f"statistics.{number}.{name}": tensor
+            for number, part in enumerate(self.server.statistics)
+            for name, tensor in part.named_buffers()
+        }
+        average = {} if self.server.average is None else {"average": self.server.average}
+        return {"theta": self.server.theta, **optimizers, **statistics, **average}
 
     def _restore(self) -> None:
         path = self.directory / RESUME
-        state = self._optimizer_state()
+        state = self._state()
         like = {
-            "theta": self.shared.theta.detach(),
             "steps": torch.tensor(0),
             "episodes": torch.tensor(0),
             "seconds": torch.tensor(0.0, dtype=torch.float64),
@@ -305,11 +321,10 @@ class _Run:
             raise CheckpointError(f"{error} A resumed run keeps its network and its optimizer.") from None
         if not saved["theta"].isfinite().all():
             raise CheckpointError(f"{path} holds weights that are not numbers: train anew, with a lower learning rate.")
-        for name, tensor in state.items():
-            tensor.copy_(saved[name])
-        self._go_on_from(
-            saved["theta"], int(saved["steps"]), seconds=saved["seconds"].item(), episodes=int(saved["episodes"])
-        )
+        with torch.no_grad():
+            for name, tensor in state.items():
+                tensor.copy_(saved[name])
+        self._start_at(int(saved["steps"]), seconds=saved["seconds"].item(), episodes=int(saved["episodes"]))
         recent = saved["recent_returns"]
         self.metrics.recent.extend(recent[~recent.isnan()].tolist())
 
@@ -324,12 +339,10 @@ class _Run:
             note_segment(self.directory, segment)
         told = next((moment for moment in reversed(read_log(self.directory)) if moment.steps <= steps), None)
         seconds, episodes = (told.seconds, told.episodes) if told else (0.0, 0)
-        theta = parameters_to_vector(self.model.parameters()).detach()
-        self._go_on_from(theta, steps, seconds=seconds, episodes=episodes)
+        self.server.start_from(self.model)
+        self._start_at(steps, seconds=seconds, episodes=episodes)
 
-    def _go_on_from(self, theta: torch.Tensor, steps: int, *, seconds: float, episodes: int) -> None:
-        with torch.no_grad():
-            self.shared.theta.copy_(theta)
+    def _start_at(self, steps: int, *, seconds: float, episodes: int) -> None:
         self.shared.start_at(steps)
         self._rename_snapshots()
         self.metrics = Metrics(seconds=seconds, episodes=episodes, steps=steps)
