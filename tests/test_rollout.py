@@ -181,10 +181,10 @@ def test_memory_is_emptied_when_a_game_ends_and_kept_when_a_life_is_lost(life_lo
     _, _, memory = model(before_the_loss.obs, torch.zeros(2, 2), before_the_loss.memory)
     kept = [value_of(model, [0, 2], tuple(part[[b]] for part in memory)) for b in range(2)]
     emptied = value_of(model, [0, 2], model.initial_memory(1))
-    assert before_the_loss.bootstrap.tolist() == pytest.approx(kept, rel=1e-5)
+    assert before_the_loss.values[-1].tolist() == pytest.approx(kept, rel=1e-5)
     assert abs(emptied - kept[0]) > 1e-3 * abs(emptied)
     after_the_end = stepper.rollout(model, 1)
-    assert after_the_end.bootstrap[1].item() == pytest.approx(value_of(model, [1, 0], model.initial_memory(1)))
+    assert after_the_end.values[-1, 1].item() == pytest.approx(value_of(model, [1, 0], model.initial_memory(1)))
 
 
 BREAKOUT = Recipe(env="ALE/Breakout-v5", encoder="a3c", head_layers=(), gamma=GAMMA, reward_clip=0.5)
