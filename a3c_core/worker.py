@@ -37,7 +37,9 @@ class Shared:
     def __init__(self, recipe: Recipe, weights: Tensor, context: BaseContext) -> None:
         self.recipe = recipe
         self.first_step = 0
-        """Steps that the run had behind it when this segment began."""
+        """Steps that the run had behind it when its workers were started."""
+        self.goal = recipe.steps
+        """Steps at which the workers end; to be set before they are started."""
         self.theta = nn.Parameter(weights.to(device_of(recipe.shared_device), copy=True).share_memory_())
         self.optimizers = build_optimizers(self.theta, recipe)
         self._steps = context.Value("q", 0)
@@ -60,7 +62,7 @@ class Shared:
 
     def should_continue(self) -> bool:
         """Whether there are steps left and nobody asked to stop."""
-        return self.steps < self.recipe.steps and not self._stop.value
+        return self.steps < self.goal and not self._stop.value
 
     def pull(self, weights: list[Tensor]) -> int:
         """Copies the newest weights into a worker's own (see `flatten`); returns the updates that they have seen."""

@@ -124,7 +124,8 @@ def test_learning_rate_without_decay_stays(steps):
 
 
 def test_every_field_says_what_it_means():
-    (body,) = [n.body for n in ast.parse(Path(recipe_file.__file__).read_text()).body if isinstance(n, ast.ClassDef)]
+    nodes = ast.parse(Path(recipe_file.__file__).read_text()).body
+    (body,) = [n.body for n in nodes if isinstance(n, ast.ClassDef) and n.name == "Recipe"]
     bare = [
         node.target.id
         for node, after in itertools.pairwise(body)

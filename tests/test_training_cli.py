@@ -14,16 +14,15 @@ import pytest
 import training.__main__ as cli
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import load_agent, save_agent
+from a3c_core.checkpoint import load_agent, save_agent, saved_in
 from a3c_core.evaluation import evaluate
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Phase, Recipe
 from tests import toy
 from tests.processes import alive, descendants, wait_until
 from training.diagnostics import PATIENCE
 from training.keep import keep
 from training.log import Metrics, read_log
 from training.recipes import RECIPES
-from training.segments import Segment, segments_of
 
 ROOT = Path(__file__).parents[1]
 INVADERS = replace(RECIPES["pong"], env="ALE/SpaceInvaders-v5")
@@ -40,7 +39,7 @@ def parsed(monkeypatch, *argv):
     """Recipe and directory that `train` would be called with."""
     called = []
 
-    def train(recipe, directory, *, resume, stop):
+    def train(recipe, directory, *, resume, stop, stop_at):
         called.append((recipe, directory))
         yield Metrics().moment(0, goal=1, learning_rate=0.0)
 
@@ -135,7 +134,7 @@ def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
     toy.run_of(checkpoint, toy.balancer())
     cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
     assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
-    assert zoo.entries()["cartpole"].command == cli.commands_of("cartpole", (Segment(0, toy.balancer().recipe),))
+    assert zoo.entries()["cartpole"].command == cli.command_of("cartpole", toy.balancer().recipe)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -173,43 +172,39 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypatch):
     recipe = replace(RECIPES[name], **changes)
-    command = shlex.split(cli.commands_of(name, (Segment(0, recipe),)))
+    command = shlex.split(cli.command_of(name, recipe))
     assert command[:4] == ["python", "-m", "training", "train"]
     assert parsed(monkeypatch, *command[4:])[0] == recipe
 
 
 def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
     with pytest.raises(ValueError, match="--command"):
-        cli.commands_of("snake", (Segment(0, Recipe(env="Snake-v0")),))
+        cli.command_of("snake", Recipe(env="Snake-v0"))
 
 
 @pytest.mark.parametrize("name", ["my-own", "pendulum"])
 def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(name):
-    segments = (Segment(0, replace(RECIPES["cartpole"], seed=5)),)
-    assert cli.commands_of(name, segments) == "python -m training train cartpole --seed 5"
+    assert cli.command_of(name, replace(RECIPES["cartpole"], seed=5)) == "python -m training train cartpole --seed 5"
 
 
-def test_the_commands_of_a_run_tell_what_was_changed_on_its_way(tmp_path):
+def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch):
     run = tmp_path / "run"
     cli.main(["train", "cartpole", "--steps", "96", "--workers", "1", "--n-steps", "3", "--out", str(run)])
-    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other segment
+    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other phase
         cli.main(["train", "--resume", str(run), "cartpole", *changes])
-    assert cli.commands_of("mine", segments_of(run)).splitlines() == [
-        "python -m training train cartpole --steps 96 --workers 1 --n-steps 3 --out runs/mine",
-        "python -m training train --resume runs/mine cartpole --steps 192 --gamma 0.9 --no-lock-free    # from step 96",
-    ]
+    whole = saved_in(run).recipe
+    assert whole.schedule == (Phase(at=96, changes={"steps": 192, "gamma": 0.9, "lock_free": False}),)
+    command = shlex.split(cli.command_of("mine", whole))
+    assert parsed(monkeypatch, *command[4:])[0] == whole
 
 
-def test_the_commands_of_a_run_tell_where_it_was_widened():
-    narrow = replace(RECIPES["pong"], steps=100)
-    wide = replace(narrow, encoder="a3c_wide", steps=200)
-    segments = (Segment(0, narrow), Segment(100, wide), Segment(150, replace(wide, gamma=0.9)))
-    assert cli.commands_of("pong", segments).splitlines() == [
-        "python -m training train pong --steps 100 --out runs/pong",
-        "python -m training widen runs/pong --out runs/pong-wide",
-        "python -m training train --resume runs/pong-wide pong --steps 200    # from step 100",
-        "python -m training train --resume runs/pong-wide pong --gamma 0.9    # from step 150",
-    ]
+def test_a_run_stops_early_with_its_learning_rate_as_if_it_went_on(tmp_path, capsys):
+    short = ["train", "cartpole", "--steps", "960", "--workers", "1", "--n-steps", "3", "--out", str(tmp_path)]
+    cli.main([*short, "--stop-at", "480"])
+    first = read_log(tmp_path)[-1]
+    assert (first.steps, first.learning_rate) == (480, RECIPES["cartpole"].learning_rate / 2)
+    cli.main(["train", "--resume", str(tmp_path), "cartpole"])
+    assert (read_log(tmp_path)[-1].steps, saved_in(tmp_path).recipe.schedule) == (960, ())
 
 
 def test_a_resumed_run_goes_on_in_its_own_directory(checkpoint, tmp_path):
@@ -244,7 +239,9 @@ def ill(seconds, **changes):
     ids=["ill", "well"],
 )
 def test_a_run_that_learns_nothing_is_warned_of_once_and_goes_on(tmp_path, monkeypatch, capsys, moments, warnings):
-    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume, stop: (moment for moment in moments))
+    monkeypatch.setattr(
+        cli, "train", lambda recipe, directory, *, resume, stop, stop_at: (moment for moment in moments)
+    )
     cli.main(["train", "cartpole", "--out", str(tmp_path)])
     told = capsys.readouterr()
     assert told.err.count("WARNING: at 1,000 steps the gradient is zero") == told.err.count("WARNING") == warnings

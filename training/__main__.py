@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+from pydantic import TypeAdapter
 from tqdm import tqdm
 from tyro.conf import Positional
 
@@ -19,14 +20,14 @@ import zoo
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
 from a3c_core.envs import Protocol, is_atari
 from a3c_core.evaluation import Score, evaluate
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
 from training.diagnostics import Diagnostics
 from training.keep import keep
 from training.publish import Publication, assemble, publish
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
-from training.segments import commands_of, segments_of
+from training.schedule import command_of, saved_run, schedule_json
 from training.widen import widen_run
 from zoo import hub
 from zoo.entry import WEIGHTS, write_entry
@@ -35,7 +36,11 @@ RUNS = Path("runs")
 
 
 def train_(
-    recipe: Annotated[Recipe, tyro.conf.arg(name="")], *, out: Path | None = None, resume: Path | None = None
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")],
+    *,
+    out: Path | None = None,
+    resume: Path | None = None,
+    stop_at: int | None = None,
 ) -> None:
     """Train an agent. Ctrl-C ends early and keeps what was learnt.
 
@@ -44,7 +49,10 @@ def train_(
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
             A downloaded agent is continued too, in its place and with a fresh optimizer.
+        stop_at: end after so many steps of the run. The learning rate falls as if it went on, and --resume goes on.
     """
+    if stop_at is not None and stop_at < 1:
+        raise ValueError("--stop-at must be at least 1 step")
     if resume and out:
         raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
     directory = resume or out or new_directory(recipe)
@@ -56,17 +64,22 @@ def train_(
     progress, signs = None, Diagnostics()
     terminal = sys.stderr.isatty()
     bar = tqdm(
-        total=recipe.steps, unit=" steps", unit_scale=True, dynamic_ncols=True, mininterval=0.1 if terminal else 30
+        total=min(recipe.last_step, stop_at or recipe.last_step),
+        unit=" steps",
+        unit_scale=True,
+        dynamic_ncols=True,
+        mininterval=0.1 if terminal else 30,
     )
     try:
-        with bar, closing(train(recipe, directory, resume=resume is not None, stop=_interrupted.is_set)) as moments:
+        running = train(recipe, directory, resume=resume is not None, stop=_interrupted.is_set, stop_at=stop_at)
+        with bar, closing(running) as moments:
             for progress in moments:
                 for ailment in signs.check(progress):
                     tqdm.write(f"WARNING: {ailment}", file=sys.stderr)
                 if resume and not bar.n:
                     bar.initial = bar.n = bar.last_print_n = progress.steps
                 bar.set_postfix_str(words(progress.mean_return), refresh=False)
-                bar.update(min(progress.steps, recipe.steps) - bar.n)
+                bar.update(min(progress.steps, bar.total) - bar.n)
         if _interrupted.is_set():
             raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -188,7 +201,7 @@ def keep_(
         force: replace an agent that scores better.
     """
     recipe = load_agent(run).recipe
-    command = command or commands_of(name, segments_of(run))
+    command = command or command_of(name, saved_run(run).recipe)
     episodes = episodes or (100 if is_atari(recipe.env) else 1000)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         entry = keep(
@@ -261,12 +274,32 @@ def publish_(
 
 
 def recipes(argv: list[str]) -> dict[str, Recipe]:
-    """The recipes on offer: the shipped ones, or the one of the run that --resume names."""
+    """The recipes on offer: the shipped ones, or that of the run that --resume names, with the phases it has left."""
     words = [word for arg in argv for word in arg.split("=", 1)]
     if "--resume" not in words[:-1]:
         return RECIPES
-    resumed = load_agent(Path(words[words.index("--resume") + 1])).recipe
+    saved = saved_run(Path(words[words.index("--resume") + 1]))
+    resumed = dataclasses.replace(saved.in_force, schedule=saved.recipe.schedule[saved.phase :])
     return {name: resumed for name, recipe in RECIPES.items() if recipe.env == resumed.env}
+
+
+SCHEDULES = tyro.constructors.ConstructorRegistry()
+"""How the command line reads a schedule: as JSON, like recipe.json has it."""
+
+
+@SCHEDULES.primitive_rule
+def _schedule(
+    kind: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[tuple[Phase, ...]] | None:
+    if kind.type != tuple[Phase, ...]:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="JSON",
+        instance_from_str=lambda words: TypeAdapter(tuple[Phase, ...]).validate_json(words[0], strict=True),
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=lambda schedule: [schedule_json(schedule)],
+    )
 
 
 _interrupted = threading.Event()
@@ -295,6 +328,7 @@ def main(argv: list[str]) -> None:
             description=__doc__,
             args=argv,
             config=(tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+            registry=SCHEDULES,
         )
     except (ValueError, OSError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None

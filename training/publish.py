@@ -17,7 +17,7 @@ from playback.video import write_mp4
 from training.keep import entry_of_run
 from training.log import LOG, read_log, write_events
 from training.recipes import RECIPES
-from training.segments import commands_of, segments_of
+from training.schedule import command_of, saved_run
 from zoo import hub
 from zoo.card import model_card
 from zoo.entry import Published, ZooEntry, hash_of
@@ -71,7 +71,7 @@ class Publication(NamedTuple):
             run,
             name,
             summary=summary,
-            command=commands_of(name, segments_of(run)),
+            command=command_of(name, saved_run(run).recipe),
             episodes=100 if episodes is None else episodes,
             greedy=greedy,
             progress=progress,
