@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -39,7 +40,7 @@ def parsed(monkeypatch, *argv):
     """Recipe and directory that `train` would be called with."""
     called = []
 
-    def train(recipe, directory, *, resume, stop, stop_at):
+    def train(recipe, directory, *, resume, **ends):
         called.append((recipe, directory))
         yield Metrics().moment(0, goal=1, learning_rate=0.0)
 
@@ -207,6 +208,40 @@ def test_a_run_stops_early_with_its_learning_rate_as_if_it_went_on(tmp_path, cap
     assert (read_log(tmp_path)[-1].steps, saved_in(tmp_path).recipe.schedule) == (960, ())
 
 
+@pytest.mark.parametrize("name", zoo.entries())
+def test_a_training_of_the_zoo_is_planned_from_its_first_step_to_its_last(name, capsys):
+    cli.main(["repeat", name, "--dry-run"])
+    head, *lines = capsys.readouterr().out.splitlines()
+    entry = zoo.entries()[name]
+    assert head.startswith(entry.recipe.env)
+    spans = [re.match(r"  steps ([\d,]+) to ([\d,]+), learning rate ", line).groups() for line in lines]
+    assert len(spans) == len(entry.whole.schedule) + 1
+    assert [start for start, _ in spans] == ["0", *(end for _, end in spans[:-1])]
+    assert int(spans[-1][1].replace(",", "")) == min(entry.score.steps, entry.recipe.steps)
+    changed = {change for phase in entry.whole.schedule for change in phase.changes}
+    assert all(f"{change}=" in "".join(lines[1:]) for change in changed)
+
+
+def test_a_run_is_repeated_from_nothing_by_its_schedule(tmp_path, capsys):
+    phase = '[{"at": 48, "changes": {"gamma": 0.9}}, {"at": 500, "changes": {"gamma": 0.8}}]'
+    sizes = ["--steps", "960", "--workers", "1", "--n-steps", "3", "--schedule", phase, "--stop-at", "96"]
+    cli.main(["train", "cartpole", *sizes, "--out", str(tmp_path / "run")])
+    cli.main(["repeat", str(tmp_path / "run"), "--seed", "3", "--out", str(tmp_path / "again")])
+    first, again = (saved_in(tmp_path / place) for place in ("run", "again"))
+    assert again == first._replace(recipe=replace(first.recipe, seed=3))
+    assert (again.steps, again.phase) == (96, 1)
+
+
+@pytest.mark.parametrize(
+    "schedule", ["{}", "[", '[{"at": 5, "changes": {"env": "x"}}]', '[{"at": "5", "changes": {}}]']
+)
+def test_a_wrong_schedule_is_refused(schedule, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["train", "cartpole", "--schedule", schedule, "--out", str(tmp_path / "run")])
+    assert ended.value.code != 0
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_resumed_run_goes_on_in_its_own_directory(checkpoint, tmp_path):
     with pytest.raises(SystemExit, match="not both"):
         cli.main(["train", "--resume", str(checkpoint), "--out", str(tmp_path / "other"), "cartpole"])
@@ -239,9 +274,7 @@ def ill(seconds, **changes):
     ids=["ill", "well"],
 )
 def test_a_run_that_learns_nothing_is_warned_of_once_and_goes_on(tmp_path, monkeypatch, capsys, moments, warnings):
-    monkeypatch.setattr(
-        cli, "train", lambda recipe, directory, *, resume, stop, stop_at: (moment for moment in moments)
-    )
+    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume, **ends: (moment for moment in moments))
     cli.main(["train", "cartpole", "--out", str(tmp_path)])
     told = capsys.readouterr()
     assert told.err.count("WARNING: at 1,000 steps the gradient is zero") == told.err.count("WARNING") == warnings
@@ -286,7 +319,7 @@ def test_help_names_every_command(command, capsys):
         (["train", "pong", "--encoder", "resnet"], "--encoder"),
         (["train", "pong", "--pixel-shift", "1"], "pixel_shift"),
         (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
-        (["tetris"], "train, widen, evaluate, keep"),
+        (["tetris"], "train, repeat, widen, evaluate, keep"),
         (["evaluate"], "required"),
         (["evaluate", "cartpole", "--episodes", "many"], "--episodes"),
     ],

@@ -27,7 +27,7 @@ from training.keep import keep
 from training.publish import Publication, assemble, publish
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
-from training.schedule import command_of, saved_run, schedule_json
+from training.schedule import command_of, parts_of, saved_run, schedule_json
 from training.widen import widen_run
 from zoo import hub
 from zoo.entry import WEIGHTS, write_entry
@@ -41,6 +41,7 @@ def train_(
     out: Path | None = None,
     resume: Path | None = None,
     stop_at: int | None = None,
+    evaluate_every: int | None = None,
 ) -> None:
     """Train an agent. Ctrl-C ends early and keeps what was learnt.
 
@@ -50,18 +51,84 @@ def train_(
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
             A downloaded agent is continued too, in its place and with a fresh optimizer.
         stop_at: end after so many steps of the run. The learning rate falls as if it went on, and --resume goes on.
+        evaluate_every: after each so many steps, play 20 games beside the training, with seeds for that alone; the
+            best checkpoint is kept in the directory best/ of the run.
     """
-    if stop_at is not None and stop_at < 1:
-        raise ValueError("--stop-at must be at least 1 step")
+    for option, steps in {"--stop-at": stop_at, "--evaluate-every": evaluate_every}.items():
+        if steps is not None and steps < 1:
+            raise ValueError(f"{option} must be at least 1 step")
     if resume and out:
         raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
-    directory = resume or out or new_directory(recipe)
+    run_training(
+        recipe,
+        resume or out or new_directory(recipe),
+        resume=resume is not None,
+        stop_at=stop_at,
+        evaluate_every=evaluate_every,
+    )
+
+
+def repeat_(
+    agent: Positional[str], /, *, seed: int | None = None, out: Path | None = None, dry_run: bool = False
+) -> None:
+    """Train an agent again from nothing, through all phases of its training.
+
+    Workers are asynchronous, so another training is never the same: it repeats the recipe, not the weights. Branches
+    that were given up on the way are not repeated.
+
+    Args:
+        agent: an agent of the zoo, a repository user/name on the Hugging Face Hub, or a directory that training wrote.
+        seed: another seed than the agent's.
+        out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
+        dry_run: print the phases and train nothing.
+    """
+    recipe, end = training_of(agent)
+    recipe = recipe if seed is None else dataclasses.replace(recipe, seed=seed)
+    if dry_run:
+        print(plan(recipe, end))
+    else:
+        run_training(recipe, out or new_directory(recipe), stop_at=end)
+
+
+def training_of(agent: str) -> tuple[Recipe, int]:
+    """The recipe of an agent's whole training, and the steps at which it was stopped. Raises as `zoo.load`."""
+    if Path(agent).is_dir() and agent not in zoo.entries():
+        saved = saved_run(Path(agent))
+        return saved.recipe, saved.steps
+    entry = zoo.find(agent)
+    return entry.whole, entry.score.steps
+
+
+def plan(recipe: Recipe, end: int) -> str:
+    """What a training would do: a line for each phase, with its steps and changes."""
+    parts = parts_of(recipe, end=end)
+    lines = [f"{recipe.env}, {parts[-1].end:,} steps in {len(parts)} {'phases' if len(parts) > 1 else 'phase'}"]
+    for part in parts:
+        changes = ", ".join(f"{name}={value}" for name, value in part.changes.items()) or "as recipes are by default"
+        fresh = ", the optimizer anew" if part.fresh_optimizer else ""
+        first, last = part.recipe.learning_rate_at(part.start), part.recipe.learning_rate_at(part.end)
+        lines.append(
+            f"  steps {part.start:,} to {part.end:,}, learning rate {first:.3g} to {last:.3g}{fresh}: {changes}"
+        )
+    return "\n".join(lines)
+
+
+def run_training(
+    recipe: Recipe,
+    directory: Path,
+    *,
+    resume: bool = False,
+    stop_at: int | None = None,
+    evaluate_every: int | None = None,
+) -> None:
+    """Trains with a progress bar. Ctrl-C ends early and keeps what was learnt."""
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
-    if resume and resume.resolve().is_relative_to(WEIGHTS):
-        raise ValueError(f"{resume} belongs to the zoo, and training would change it: copy it, and resume the copy")
-    if resume and (resume / RECIPE).exists() and not (resume / RESUME).exists():
+    if resume and directory.resolve().is_relative_to(WEIGHTS):
+        raise ValueError(f"{directory} belongs to the zoo, and training would change it: copy it, and resume the copy")
+    if resume and (directory / RECIPE).exists() and not (directory / RESUME).exists():
         print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
     progress, signs = None, Diagnostics()
+    ends = {"stop": _interrupted.is_set, "stop_at": stop_at, "evaluate_every": evaluate_every}
     terminal = sys.stderr.isatty()
     bar = tqdm(
         total=min(recipe.last_step, stop_at or recipe.last_step),
@@ -71,7 +138,7 @@ def train_(
         mininterval=0.1 if terminal else 30,
     )
     try:
-        running = train(recipe, directory, resume=resume is not None, stop=_interrupted.is_set, stop_at=stop_at)
+        running = train(recipe, directory, resume=resume, **ends)
         with bar, closing(running) as moments:
             for progress in moments:
                 for ailment in signs.check(progress):
@@ -323,7 +390,14 @@ def main(argv: list[str]) -> None:
         offered = tyro.extras.subcommand_type_from_defaults(recipes(argv), prefix_names=False)
         train_.__annotations__["recipe"] = Annotated[offered, tyro.conf.arg(name="")]
         tyro.extras.subcommand_cli_from_dict(
-            {"train": train_, "widen": widen_, "evaluate": evaluate_, "keep": keep_, "publish": publish_},
+            {
+                "train": train_,
+                "repeat": repeat_,
+                "widen": widen_,
+                "evaluate": evaluate_,
+                "keep": keep_,
+                "publish": publish_,
+            },
             prog="python -m training",
             description=__doc__,
             args=argv,

@@ -31,6 +31,7 @@ from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.worker import Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
+from training.evaluations import Evaluator
 from training.log import Log, Metrics, Progress, read_log
 from training.schedule import saved_run, with_phase
 from training.widen import widen
@@ -93,6 +94,7 @@ def train(
     make: MakeEnvs = make_envs,
     stop: Callable[[], bool] = lambda: False,
     stop_at: int | None = None,
+    evaluate_every: int | None = None,
 ) -> Iterator[Progress]:
     """Trains in `directory`, yielding a Progress every fraction of a second and when the run ends.
 
@@ -111,6 +113,8 @@ def train(
         make: makes each worker's environments.
         stop: asked several times a second; True ends the run early, with a last Progress.
         stop_at: steps at which to end the run early; the learning rate falls as if it went on, and resuming goes on.
+        evaluate_every: after each so many steps the agent plays 20 games in another process, as evaluations.jsonl
+            tells; the best checkpoint is kept in best/, a checkpoint of its own.
 
     Raises:
         CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
@@ -118,7 +122,7 @@ def train(
         WorkerDied: a worker raised or was killed. The checkpoint is kept.
     """
     while True:
-        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at)
+        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, evaluate_every=evaluate_every)
         try:
             yield from run.moments(stop)
         finally:
@@ -132,7 +136,14 @@ class _Run:
     """One phase of a run."""
 
     def __init__(
-        self, recipe: Recipe, directory: Path, *, resume: bool, make: MakeEnvs, stop_at: int | None = None
+        self,
+        recipe: Recipe,
+        directory: Path,
+        *,
+        resume: bool,
+        make: MakeEnvs,
+        stop_at: int | None,
+        evaluate_every: int | None,
     ) -> None:
         if not resume and (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
@@ -159,6 +170,8 @@ class _Run:
         self.kept = {_passed(share) for share in self._snapshots()}
         """Which of SNAPSHOT_PERCENTS have their snapshot: looked up once, since reports come many times a second."""
         self._checkpoint()
+        every, steps = evaluate_every, self.shared.steps
+        self.evaluator = Evaluator(directory, _CONTEXT, every=every, steps=steps) if every else None
         self.log = Log(directory, after=self.shared.steps)
         self.workers, self.reports = [], []
         self.stopped = False
@@ -201,9 +214,13 @@ class _Run:
             if now - saved >= CHECKPOINT_SECONDS:
                 saved = now
                 self._checkpoint()
+            if self.evaluator:
+                self._evaluate(last=False)
         self.stopped = stopped
         self._end_workers()
         yield self._moment()
+        while self.evaluator and not stop() and not self._evaluate(last=True):
+            pass
 
     def _listen(self, timeout: float) -> None:
         """Takes in what the workers report, for `timeout` seconds at most, and notices who ended."""
@@ -242,6 +259,8 @@ class _Run:
     def close(self) -> None:
         """Stops the workers, keeps a checkpoint of the moment, frees everything."""
         try:
+            if self.evaluator:
+                self.evaluator.stop()
             self._end_workers()
         finally:
             try:
@@ -263,6 +282,22 @@ class _Run:
             connection.close()
         self.workers, self.reports = [], []
 
+    def _evaluate(self, *, last: bool) -> bool:
+        """Begins an evaluation if one is due and notes one that has ended; returns whether the last one has.
+
+        At the end of the whole run the agent is evaluated in any case, if its weights are numbers.
+        """
+        steps = self.shared.steps
+        ended = self.evaluator.collect(LOG_SECONDS if last else 0.0)
+        final = last and steps >= self.end and self.evaluator.evaluated < steps
+        if not ended or not (final or (not last and self.evaluator.is_due(steps))):
+            return ended
+        theta = self.shared.theta.detach().clone()
+        if not theta.isfinite().all():
+            return True
+        self.evaluator.start(self._agent(theta, steps), run=self.whole, phase=self.phase)
+        return False
+
     def _checkpoint(self) -> None:
         theta = self.shared.theta.detach().clone()
         if not theta.isfinite().all():
@@ -277,19 +312,21 @@ class _Run:
         recent = list(self.metrics.recent)
         counters["recent_returns"][: len(recent)] = torch.tensor(recent, dtype=torch.float64)
         save_tensors(self.directory / RESUME, {"theta": theta, **counters, **self._optimizer_state()})
+        save_agent(self.directory, self._agent(theta, steps), run=self.whole, phase=self.phase)
+
+    def _agent(self, theta: torch.Tensor, steps: int) -> Agent:
+        """The agent with those weights."""
         vector_to_parameters(theta.cpu(), self.model.parameters())
-        save_agent(self.directory, Agent(self.recipe, self.model, steps), run=self.whole, phase=self.phase)
+        return Agent(self.recipe, self.model, steps)
 
     def _snapshot(self) -> None:
         """Keeps the agent as it is now if one of SNAPSHOT_PERCENTS has just gone by."""
         share = self._share(steps := self.shared.steps)
         begun = 100 * steps >= self.recipe.steps
         if begun and (passed := _passed(share)) and passed not in self.kept:
-            theta = self.shared.theta.detach().cpu().clone()
+            theta = self.shared.theta.detach().clone()
             if theta.isfinite().all():
-                vector_to_parameters(theta, self.model.parameters())
-                directory = self.directory / SNAPSHOTS / str(share)
-                save_agent(directory, Agent(self.recipe, self.model, steps), dtype=torch.bfloat16)
+                save_agent(self.directory / SNAPSHOTS / str(share), self._agent(theta, steps), dtype=torch.bfloat16)
                 self.kept.add(passed)
 
     def _share(self, steps: int) -> int:
