@@ -59,6 +59,8 @@ def with_phase(run: Recipe, steps: int, recipe: Recipe, *, fresh_optimizer: bool
     Phases of the run that were planned for later than `steps` are dropped. Raises ValueError for a change of a field
     that stays the same in a run.
     """
+    if recipe == run and not fresh_optimizer:
+        return run
     wanted, later = recipe.at(steps), tuple(phase for phase in recipe.schedule if phase.at > steps)
     if steps == 0:
         return replace(wanted, schedule=later)

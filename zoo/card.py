@@ -32,7 +32,7 @@ def seeds_words(entry: ZooEntry) -> str:
         return "Training never used these seeds."
     return (
         "Training never used these seeds. Under the classic protocol they only choose how many no-ops, up to 30, begin "
-        "a game, and training began its games in the same ways; an agent that takes its likeliest actions repeats games."
+        "a game, and training began its games in the same ways; an agent with likeliest actions repeats games."
     )
 
 
