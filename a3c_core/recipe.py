@@ -123,6 +123,10 @@ class Recipe:
     lock_free: bool = True
     """Workers write the shared weights without waiting for each other (Hogwild); else one at a time."""
 
+    schedule: Annotated[tuple[Phase, ...], Field(max_length=256)] = ()
+    """Phases of the run: what changes after how many steps. `steps` ends the run in the last phase; before that it is
+    only where the learning rate of the phase reaches 0."""
+
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers that the workers' encoders compute with; the shared weights are float32. bfloat16 is meant for frames:
     two to three times faster where the processor has it, else float32 is used all the same."""
@@ -131,9 +135,14 @@ class Recipe:
     shared_device: Literal["cpu", "cuda"] = "cpu"
     """Where the shared weights and the optimizer's state are; cuda spares each update the way to the CPU and back."""
 
-    schedule: Annotated[tuple[Phase, ...], Field(max_length=256)] = ()
-    """Phases of the run: what changes after how many steps. `steps` ends the run in the last phase; before that it is
-    only where the learning rate of the phase reaches 0."""
+    def n_steps_of(self, rank: int) -> int:
+        """The rollout length of worker `rank`."""
+        return self.n_steps[rank % len(self.n_steps)]
+
+    def learning_rate_at(self, steps: int) -> float:
+        """The learning rate after `steps` steps of the run."""
+        left = max(0.0, 1.0 - steps / self.steps)
+        return self.learning_rate * {"linear": left, "none": 1.0}[self.learning_rate_decay]
 
     @model_validator(mode="after")
     def _check_schedule(self) -> "Recipe":
@@ -164,15 +173,6 @@ class Recipe:
     def last_step(self) -> int:
         """Where the run ends: at the last phase's `steps`."""
         return self.phase(len(self.schedule)).steps
-
-    def n_steps_of(self, rank: int) -> int:
-        """The rollout length of worker `rank`."""
-        return self.n_steps[rank % len(self.n_steps)]
-
-    def learning_rate_at(self, steps: int) -> float:
-        """The learning rate after `steps` steps of the run."""
-        left = max(0.0, 1.0 - steps / self.steps)
-        return self.learning_rate * {"linear": left, "none": 1.0}[self.learning_rate_decay]
 
 
 @cache
