@@ -217,7 +217,7 @@ def fetched(repo: str, revision: str | None = None, snapshot: int = 100) -> Path
 def find(name: str | Path) -> ZooEntry | None:
     """The record of an agent of the zoo or of a repository on the Hub; None for a directory.
 
-    A stranger's record is what its author says. Raises as `load` does.
+    The record of a repository is untrusted: it is what its author says. Raises as `load` does.
     """
     entry = entries().get(str(name))
     if entry or Path(name).is_dir():
