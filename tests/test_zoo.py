@@ -133,7 +133,8 @@ def test_a_score_is_by_the_classic_protocol_and_for_atari_by_the_sticky_one_too(
     assert entry.score.protocol == "classic"
     assert (entry.sticky_score is not None) == is_atari(entry.recipe.env)
     if entry.sticky_score:
-        assert replace(entry.sticky_score, protocol="classic", returns=entry.score.returns) == entry.score
+        games = {"returns": entry.score.returns, "distinct": entry.score.distinct}
+        assert replace(entry.sticky_score, protocol="classic", **games) == entry.score
         assert len(entry.sticky_score.returns) == len(entry.score.returns)
 
 
