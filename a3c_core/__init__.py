@@ -2,6 +2,6 @@
 
 Read it in this order:
 recipe, spaces, atari, envs, normalization, model, activation_cache, rollout, loss, optim, shared, allocator,
-worker, agent, checkpoint, evaluation.
+worker, agent, migrations, checkpoint, evaluation.
 Each file imports only from those before it.
 """

@@ -96,6 +96,8 @@ class SharedParameters:
         self.recipe = recipe
         self.server = ParameterServer(recipe, weights, statistics)
         self.first_step = 0
+        self.goal = recipe.steps
+        """Steps at which the workers end; to be set before they are started."""
         self._steps = context.Value("q", 0)
         self._updates = context.Value("q", 0)
         self._stop = context.RawValue("b", False)
@@ -125,7 +127,7 @@ class SharedParameters:
 
     def should_continue(self) -> bool:
         """Whether there are steps left and nobody asked to stop."""
-        return self.steps < self.recipe.steps and not self._stop.value
+        return self.steps < self.goal and not self._stop.value
 
     def pull(self, weights: list[Tensor]) -> int:
         """Copies the newest weights into a worker's own (see `flatten`); returns the updates that they have seen.

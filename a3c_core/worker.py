@@ -181,7 +181,7 @@ def worker_process(
     """Entry point of a worker's process: sends Reports, or a Failure as its last word; never outlives its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.manual_seed(training_seed(recipe, rank, shared.first_step))
@@ -194,6 +194,7 @@ def worker_process(
         raise SystemExit(1) from None
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Kills this process once its parent has ended; to be run in a thread."""
     mp.parent_process().join()
     signal.raise_signal(signal.SIGKILL)

@@ -28,6 +28,7 @@ CORE = [
     "allocator",
     "worker",
     "agent",
+    "migrations",
     "checkpoint",
     "evaluation",
 ]
