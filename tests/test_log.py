@@ -31,7 +31,14 @@ OLD = {
 
 def report(*active, **changes):
     """One update's report, with a mask per ReLU layer."""
-    numbers = {"policy_loss": 0.0, "value_loss": 0.0, "entropy": 0.0, "explained_variance": 0.0, "gradient_norm": 1.0}
+    numbers = {
+        "policy_loss": 0.0,
+        "value_loss": 0.0,
+        "entropy": 0.0,
+        "explained_variance": 0.0,
+        "gradient_norm": 1.0,
+        "clipped": 0.0,
+    }
     masks = [np.array(mask, dtype=bool) for mask in active]
     return Report(**{"rank": 0, "returns": [], **numbers, "staleness": 0, "active": masks} | changes)
 

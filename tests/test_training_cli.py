@@ -395,3 +395,10 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
         cli.main(["evaluate", "cartpole"])
     assert ended.value.code == 130
     assert capsys.readouterr().err.strip() == "stopped: the same command does it from the start"
+
+
+@pytest.mark.parametrize(
+    "options", ["--evaluate-every 5 pong", "--stop-at 5 pong", "pong --help", "--env ALE/Pong-v5 --help"]
+)
+def test_what_a_training_begins_with_is_found_beside_any_option(options):
+    assert cli.base_recipe(options.split()) == RECIPES["pong"]

@@ -369,12 +369,15 @@ def publish_(
 
 
 class Base(NamedTuple):
-    """The options that say which recipe a training begins with; see `train_`."""
+    """The options of `train_`, for a first look at which recipe they begin with."""
 
     recipe: Annotated[Recipe, tyro.conf.arg(name="")]
-    name: Positional[Name] = None
+    names: Positional[tuple[str, ...]] = ()
+    """At most one. tyro reads an optional one as "[]" where an option follows that it does not know, as --help."""
     out: Path | None = None
     resume: Path | None = None
+    stop_at: int | None = None
+    evaluate_every: int | None = None
     import_: Import = None
 
 
@@ -384,19 +387,22 @@ def base_recipe(argv: list[str]) -> Recipe:
     Raises ValueError where the options name none of them.
     """
     nothing = Base(Recipe(env=""))
-    given, _ = tyro.cli(Base, args=argv, default=nothing, add_help=False, return_unknown_args=True, config=CONFIG)
-    if given.name not in (None, *RECIPES):
-        raise ValueError(f"unknown recipe {given.name!r}: choose one of {', '.join(RECIPES)}, or give --env ID")
+    given, _ = tyro.cli(
+        Base, args=argv, default=nothing, add_help=False, return_unknown_args=True, config=CONFIG, registry=SCHEDULES
+    )
+    name = given.names[0] if given.names else None
+    if name not in (None, *RECIPES):
+        raise ValueError(f"unknown recipe {name!r}: choose one of {', '.join(RECIPES)}, or give --env ID")
     if given.import_:
         register_module(given.import_)
     if given.resume:
         saved = saved_run(given.resume)
         resumed = dataclasses.replace(saved.in_force, schedule=saved.recipe.schedule[saved.phase :])
-        if given.name and RECIPES[given.name].env != resumed.env:
-            raise ValueError(f"{given.resume} plays {resumed.env}, not {RECIPES[given.name].env}: leave the name out")
+        if name and RECIPES[name].env != resumed.env:
+            raise ValueError(f"{given.resume} plays {resumed.env}, not {RECIPES[name].env}: leave the name out")
         return resumed
-    if given.name:
-        return RECIPES[given.name]
+    if name:
+        return RECIPES[name]
     if given.recipe.env:
         return recipe_for(plain_id(given.recipe.env))
     if {"-h", "--help"} & set(argv):

@@ -41,7 +41,7 @@ PIECES: dict[str, Piece] = {
     "estimates": Piece(advantages, "estimate, ", "end"),
     "loss_look": Piece(a3c_loss, "policy, values, _"),
     "loss_constants": Piece(batch_of, "estimates = ", "returns = "),
-    "loss_weight": Piece(a3c_loss, "weight = ", "weight = (advantage"),
+    "loss_weight": Piece(a3c_loss, "weight = ", "weight = (weight"),
     "loss_terms": Piece(a3c_loss, "log_probs = ", "total = "),
     "work_begin": Piece(work, "envs = ", "n_steps = "),
     "work_pull": Piece(work, "while ", "seen = "),
