@@ -1,11 +1,13 @@
-"""Learning takes what acting has computed.
+"""Learning reuses what acting has computed.
 
-A worker's weights stand still from one pull to the next, so learning's forward pass would compute what the encoder
-put out for each frame of the rollout a second time. `Keep` holds on to it while the worker acts; inside `Recall` the
-layers hand it back instead of computing, and their gradients are those that they would have had.
+A worker's weights do not change from one pull to its first gradient, so learning would compute the encoder's
+convolutions and linear layers for each observation a second time. An ActivationCache records their outputs while the
+worker acts; while it replays, the layers hand the outputs back instead of computing them, and their gradients are what
+they would have been. `python -m benchmarks.speed` tells what that saves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,48 +16,60 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from a3c_core.model import FrameEncoder
 
-class Keep:
-    """While it is open, holds on to what the convolutions and linear layers of `encoder` put out."""
+
+class ActivationCache:
+    """Outputs of the convolutions and linear layers of one encoder, for the observations of one rollout.
+
+    It records FrameEncoders alone, whose layers are called once each, in the order in which they stand.
+    """
 
     def __init__(self, encoder: nn.Module) -> None:
-        self._layers = [layer for layer in encoder.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
+        layers = encoder if isinstance(encoder, FrameEncoder) else ()
+        self._layers = [layer for layer in layers if isinstance(layer, nn.Conv2d | nn.Linear)]
         self._outputs: dict[nn.Module, list[Tensor]] = {layer: [] for layer in self._layers}
 
-    def __enter__(self) -> None:
-        self._hooks = [layer.register_forward_hook(self._see) for layer in self._layers]
+    @contextmanager
+    def record(self) -> Iterator[None]:
+        """While it is open, keeps the outputs of each call. The encoder must not change between calls."""
+        hooks = [layer.register_forward_hook(self._keep) for layer in self._layers]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
 
-    def _see(self, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+    def _keep(self, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
         self._outputs[layer].append(output)
 
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
+    @contextmanager
+    def replay(self) -> Iterator[None]:
+        """While it is open, the encoder called with all recorded observations at once computes nothing twice.
 
-    @property
-    def outputs(self) -> tuple[Tensor, ...]:
-        """What each layer put out, in the order of the layers and of the calls, [inputs of all calls, ...]."""
-        return tuple(torch.cat(parts) for parts in self._outputs.values())
+        Replays once: the recorded outputs are gone afterwards, and without any it changes nothing. Raises ValueError
+        where the encoder did not ask for all that was recorded.
+        """
+        outputs = [torch.cat(parts) for parts in self._outputs.values() if parts]
+        for parts in self._outputs.values():
+            parts.clear()
+        with _Replay(outputs):
+            yield
+        if outputs:
+            raise ValueError("the recorded outputs belong to another encoder: it did not ask for all of them")
 
 
-class Recall(TorchFunctionMode):
-    """While it is open, the first convolutions and linear layers called hand out `outputs`, one after the other."""
-
-    def __init__(self, outputs: Sequence[Tensor]) -> None:
+class _Replay(TorchFunctionMode):
+    def __init__(self, outputs: list[Tensor]) -> None:
         super().__init__()
-        self._outputs = list(outputs)
+        self._outputs = outputs
 
     def __torch_function__(
         self, function: Callable, types: Sequence[type], args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> object:
-        if self._outputs and function in _RECALLED:
-            return _RECALLED[function].apply(self._outputs.pop(0), *args, **(kwargs or {}))
+        if self._outputs and function in _REPLAYED:
+            return _REPLAYED[function].apply(self._outputs.pop(0), *args, **(kwargs or {}))
         return function(*args, **(kwargs or {}))
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:  # noqa: ANN401
-        super().__exit__(kind, *rest)
-        if self._outputs and kind is None:
-            raise ValueError("these outputs are of another encoder: nothing asked for all of them")
 
 
 class _Convolution(torch.autograd.Function):
@@ -96,4 +110,4 @@ class _Linear(torch.autograd.Function):
         return None, gradient @ weight, gradient.T @ inputs, gradient.sum(0)
 
 
-_RECALLED = {functional.conv2d: _Convolution, functional.linear: _Linear}
+_REPLAYED = {functional.conv2d: _Convolution, functional.linear: _Linear}

@@ -1,21 +1,24 @@
 """A checkpoint is a directory that knows what it is: weights as safetensors, everything else as JSON.
 
     model.safetensors    the weights, one tensor per parameter
-    recipe.json          the Recipe that made them, with the schema's version and the steps trained
+    recipe.json          the Recipe that made them, with the schema's version, the steps trained and the phase reached
     resume.safetensors   what a run goes on from: weights, optimizer state and counters of one moment
     snapshots/5/         the same agent after 5 % of its training: a checkpoint whose weights are bfloat16
+    average/             the agent with averaged weights, where the recipe has an average_decay: a checkpoint
 
-Every file is replaced as a whole, so a crash leaves the old one or the new one. Loading is strict.
+Every file is replaced as a whole, so a crash leaves the old one or the new one. Loading is strict; files of older
+schema versions are migrated when they are read (see `a3c_core.migrations`).
 """
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import torch
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -25,14 +28,16 @@ from safetensors.torch import save
 from torch import Tensor
 
 from a3c_core.agent import Agent
+from a3c_core.migrations import SCHEMA_VERSION, migrate
 from a3c_core.recipe import Recipe
 
-SCHEMA_VERSION = 1
 MODEL, RECIPE, RESUME = "model.safetensors", "recipe.json", "resume.safetensors"
-SNAPSHOTS = "snapshots"
+SNAPSHOTS, AVERAGE = "snapshots", "average"
 MAX_JSON_BYTES = 8 * 2**20
-LARGEST_WEIGHT = 1e3
-"""No agent has larger ones; a sum of larger ones could overflow, and then there is no action to choose."""
+LARGEST_GAIN = 1e32
+"""How many times larger than its largest input the output of all layers may be. float32 ends at 3e38, so this leaves
+1e6 for the observation; beyond it sums could become infinite, and then there is no action to choose. What training
+writes is many orders of magnitude below."""
 
 Record = TypeVar("Record")
 
@@ -43,52 +48,70 @@ class RecipeRecord:
 
     steps: Annotated[int, Field(ge=0)]
     recipe: dict[str, Any]
+    phase: Annotated[int, Field(ge=0)] = 0
+    """How many phases of the recipe's schedule have begun. A run passes `at` before it has changed its network, so the
+    steps alone do not tell."""
+
+
+class Saved(NamedTuple):
+    """What recipe.json tells of the agent beside it."""
+
+    recipe: Recipe
+    """Of the whole run, with its schedule."""
+    steps: int
+    phase: int
+
+    @property
+    def in_force(self) -> Recipe:
+        """The recipe of the phase that the run has reached: the network is of this one."""
+        return self.recipe.phase(self.phase)
 
 
 class CheckpointError(ValueError):
     """A checkpoint can't be read or written; the message names the file and what to do."""
 
 
-def save_agent(directory: Path, agent: Agent, *, dtype: torch.dtype = torch.float32) -> None:
+def save_agent(
+    directory: Path, agent: Agent, *, dtype: torch.dtype = torch.float32, run: Recipe | None = None, phase: int = 0
+) -> None:
     """Writes `agent` as a checkpoint; raises CheckpointError where the disk refuses.
 
-    With bfloat16 the file has half the size, and the agent that is loaded from it has rounded weights.
+    With bfloat16 the file has half the size, and the agent that is loaded from it has rounded weights. `run` is the
+    recipe of the whole run, whose `phase` the agent's own recipe is; without it the agent's own is written.
     """
-    write_record(directory / RECIPE, {"steps": agent.steps, "recipe": asdict(agent.recipe)})
+    write_record(directory / RECIPE, asdict(RecipeRecord(agent.steps, asdict(run or agent.recipe), phase)))
     save_tensors(directory / MODEL, {name: tensor.to(dtype) for name, tensor in agent.model.state_dict().items()})
 
 
 def load_agent(directory: Path) -> Agent:
-    """The agent that `directory` holds.
+    """The agent that `directory` holds, with the recipe of the phase that its training has reached.
 
     Raises CheckpointError for a missing, broken or foreign file and for weights that are not the recipe's:
-    a missing, extra or wrongly shaped tensor, a value that is not a number or larger than any agent's.
+    a missing, extra or wrongly shaped tensor, a value that is not a number, or weights that overflow.
     """
-    recipe, steps = _read_recipe(directory)
+    saved = saved_in(directory)
     try:
-        agent = Agent.untrained(recipe)._replace(steps=steps)
+        agent = Agent.untrained(saved.in_force)._replace(steps=saved.steps)
     except ValueError as error:
         raise CheckpointError(f"{directory / RECIPE}: {error}") from None
     load_weights(agent, directory / MODEL)
     return agent
 
 
-def recipe_of(directory: Path) -> Recipe:
-    """The recipe of the agent that `directory` holds, without loading it. Raises CheckpointError."""
-    return _read_recipe(directory)[0]
-
-
-def _read_recipe(directory: Path) -> tuple[Recipe, int]:
-    """What recipe.json tells: the recipe, and the steps trained. Raises CheckpointError."""
+def saved_in(directory: Path) -> Saved:
+    """What recipe.json tells of the agent that `directory` holds, without loading it. Raises CheckpointError."""
     path = directory / RECIPE
     if not path.is_file():
         raise CheckpointError(
             f"{directory} is no checkpoint: it has no {RECIPE}. Name a directory that training wrote."
         )
-    made = parse(RecipeRecord, read_record(path), path)
-    if left_out := {field.name for field in fields(Recipe)} - made.recipe.keys():
-        raise CheckpointError(f"{path} lacks recipe.{', recipe.'.join(sorted(left_out))}. {_OTHER_VERSION}")
-    return parse(Recipe, made.recipe, path), made.steps
+    record = parse(RecipeRecord, read_record(path), path)
+    if left_out := {field.name for field in fields(Recipe)} - record.recipe.keys():
+        raise CheckpointError(f"{path} lacks recipe.{', recipe.'.join(sorted(left_out))}. {_DAMAGED}")
+    recipe = parse(Recipe, record.recipe, path)
+    if record.phase > len(recipe.schedule):
+        raise CheckpointError(f"{path} names phase {record.phase} of {len(recipe.schedule)}. {_DAMAGED}")
+    return Saved(recipe, record.steps, record.phase)
 
 
 def steps_of(directory: Path) -> int:
@@ -103,17 +126,25 @@ def load_weights(agent: Agent, path: Path) -> None:
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise CheckpointError(f"{path}: tensor {name} holds values that are not numbers. Take another checkpoint.")
-        if tensor.abs().max() > LARGEST_WEIGHT:
-            raise CheckpointError(f"{path}: tensor {name} holds values beyond any agent's. Take another checkpoint.")
+    if math.prod(_gain(tensors[name]) for name, _ in agent.model.named_parameters()) > LARGEST_GAIN:
+        raise CheckpointError(
+            f"{path} holds weights so large that sums of them could overflow. Take another checkpoint."
+        )
     agent.model.load_state_dict(tensors)
     agent.model.eval()
 
 
-_OTHER_VERSION = "It may come from a newer version: update A3C Arcade, or take another checkpoint."
+def _gain(weights: Tensor) -> float:
+    """How many times larger than its largest input the output of a layer with these weights, or biases, can be."""
+    sums = weights.double().abs().flatten(1).sum(1) if weights.dim() > 1 else weights.double().abs()
+    return max(1.0, sums.max().item())
+
+
+_DAMAGED = "It is damaged, or not a file of A3C Arcade: take another checkpoint."
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """The fields of a JSON file of ours, its schema version checked and removed. Raises CheckpointError."""
+    """The fields of a JSON file of ours as the newest schema version has them, without that. Raises CheckpointError."""
     try:
         if path.stat().st_size > MAX_JSON_BYTES:
             raise CheckpointError(f"{path} is larger than {MAX_JSON_BYTES} bytes: not a file of ours.")
@@ -127,9 +158,10 @@ def read_record(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} has no schema_version: it is not a file of ours. Take another checkpoint.")
     if version > SCHEMA_VERSION:
         raise CheckpointError(
-            f"{path} has schema version {version}, this program knows up to {SCHEMA_VERSION}: update A3C Arcade."
+            f"{path} was written by a newer version (schema {version}, this one knows up to {SCHEMA_VERSION}): "
+            "update A3C Arcade."
         )
-    return record
+    return migrate(record, version)
 
 
 def parse(kind: type[Record], value: object, path: Path) -> Record:
@@ -138,11 +170,11 @@ def parse(kind: type[Record], value: object, path: Path) -> Record:
         return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in error.errors())
-        raise CheckpointError(f"{path} is not what it should be: {printable(wrong)}. {_OTHER_VERSION}") from None
+        raise CheckpointError(f"{path} is not what it should be: {printable(wrong)}. {_DAMAGED}") from None
 
 
 def printable(text: object, most: int = 1000) -> str:
-    """A stranger's words, cut to so many letters, without those that move a terminal's cursor or change its colours."""
+    """Untrusted text, cut to so many letters, without those that move a terminal's cursor or change its colours."""
     return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:most])
 
 
@@ -197,7 +229,7 @@ _NOT_ITS_RECIPE = f"The weights do not belong to the {RECIPE} beside them: take 
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file beside `path`, then moves it there in one stroke. Raises CheckpointError, the old file kept."""
+    """Writes a file beside `path`, then renames it to `path`. Raises CheckpointError, the old file kept."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Scores: an agent plays many games, one for each seed, and their returns are its Score."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Annotated, NamedTuple
@@ -46,6 +47,8 @@ class Score:
     """Game i was reset with seed first_seed + i. Training never uses these seeds."""
     returns: Annotated[tuple[Return, ...], Field(min_length=1)]
     """Each game's return."""
+    distinct: Annotated[int, Field(ge=1)] | None = None
+    """How many of the games differ from all others in their actions; None for scores from before it was counted."""
 
     @property
     def mean(self) -> float:
@@ -127,6 +130,7 @@ def evaluate(
     generators = [torch.Generator().manual_seed(seed) for seed in seeds[:count]]
     returns, finished = np.zeros(episodes), 0
     game, fresh, memory = np.arange(count), np.ones(count, dtype=bool), None
+    actions = [hashlib.blake2b(digest_size=16) for _ in seeds]
     with closing(make_scoring_envs(agent.recipe, count, protocol)) as envs:
         obs, _ = envs.reset(seed=[seeds[g] for g in game])
         while (counts := game < episodes).any():
@@ -134,6 +138,8 @@ def evaluate(
             action = policy.act(greedy=greedy, generators=generators)[0].numpy()
             obs, reward, terminated, truncated, _ = envs.step(action)
             returns[game[counts]] += reward[counts]
+            for place in np.flatnonzero(counts):
+                actions[game[place]].update(action[place].tobytes())
             watch(Stepped(game[counts], reward[counts], truncated[counts]))
             fresh = terminated | truncated
             if fresh.any():  # the next games take the places; in the end there are places whose games don't count
@@ -151,6 +157,7 @@ def evaluate(
         steps=agent.steps,
         first_seed=first_seed,
         returns=tuple(returns.tolist()),
+        distinct=len({each.digest() for each in actions}),
     )
 
 

@@ -1,12 +1,12 @@
 """The mathematics of advantage actor-critic, as pure functions of time-major tensors."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from a3c_core.activation_cache import Recall
-from a3c_core.model import ActorCritic
+from a3c_core.model import ActorCritic, Memory
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Rollout
 
@@ -40,42 +40,97 @@ def advantages(rewards: Tensor, values: Tensor, discounts: Tensor, *, gae_lambda
     return torch.stack(estimates[::-1])
 
 
+class Batch(NamedTuple):
+    """What is learnt from: a rollout with its targets, or a part of it. N environments or single steps side by side."""
+
+    obs: Tensor
+    """[T, N, ...]"""
+    reset: Tensor
+    """[T, N]"""
+    actions: Tensor
+    """[T, N] or [T, N, ...]"""
+    log_probs: Tensor
+    """[T, N] when the actions were taken."""
+    advantages: Tensor
+    """[T, N]"""
+    returns: Tensor
+    """[T, N] what the value should have been: advantage plus the value that acted."""
+    memory: Memory
+    """The core's memory before the first observation, each part [N, size]."""
+
+    def take(self, columns: Tensor) -> "Batch":
+        """The batch of some of the N columns."""
+        parts = (part[:, columns] for part in self[:-1])
+        return Batch(*parts, memory=tuple(part[columns] for part in self.memory))
+
+
+def batch_of(rollout: Rollout, recipe: Recipe) -> Batch:
+    """The rollout with its targets, which stay fixed in every pass over it."""
+    estimates = advantages(rollout.rewards, rollout.values, rollout.discounts, gae_lambda=recipe.gae_lambda)
+    returns = estimates + rollout.values[:-1]
+    return Batch(rollout.obs, rollout.reset, rollout.actions, rollout.log_probs, estimates, returns, rollout.memory)
+
+
+def minibatches(batch: Batch, recipe: Recipe) -> Iterator[Batch]:
+    """What each gradient of a rollout is computed from: the whole batch, or random parts of it, in every pass.
+
+    Parts are made of single steps, but of whole sequences where a recurrent core carries its memory through them.
+    """
+    if recipe.minibatches > 1 and not batch.memory:
+        batch = Batch(*(part.flatten(0, 1)[None] for part in batch[:-1]), memory=())
+    columns = batch.advantages.shape[1]
+    for _ in range(recipe.passes):
+        if recipe.minibatches == 1:
+            yield batch
+        else:
+            yield from (batch.take(part) for part in torch.randperm(columns).chunk(recipe.minibatches))
+
+
 class Losses(NamedTuple):
-    """The loss of one rollout and its parts, each a scalar: a mean over all T x B steps."""
+    """The loss of one batch and its parts, each a scalar: a mean over all T x N steps."""
 
     total: Tensor
     """What is minimized."""
     policy: Tensor
-    """Minus log-probability of the action taken, times its advantage."""
+    """Minus log-probability of the action taken, times its advantage; or the clipped objective's negative."""
     value: Tensor
     """Half the squared error of the value."""
     entropy: Tensor
     """Entropy of the policy in nats."""
     explained_variance: Tensor
     """1 - Var(R - V) / Var(R): 1 is a perfect value, 0 a constant one."""
+    clipped: Tensor
+    """Share of the steps whose probability ratio is beyond the clip, where the policy's gradient may be 0."""
 
 
-def a3c_loss(model: ActorCritic, rollout: Rollout, recipe: Recipe) -> Losses:
+def a3c_loss(model: ActorCritic, batch: Batch, recipe: Recipe) -> Losses:
     """The loss whose gradient each worker hands over (Mnih et al. 2016, section 4 and algorithm S3).
 
         L = mean( -log pi(a_t|s_t) A_t  +  value_cost / 2 (R_t - V(s_t))^2  -  entropy_cost H(pi(.|s_t)) )
 
-    where A_t and R_t = A_t + V(s_t) are constants. The paper sums over the steps of a rollout; the mean keeps
-    the learning rate's meaning when rollouts and batches grow. The weights must be those that acted: what the encoder
-    computed then is used again.
-    """
-    with Recall(rollout.encoded):
-        policy, values, _ = model(rollout.obs, rollout.reset, rollout.memory)
-    fixed = torch.cat([values.detach(), rollout.bootstrap[None]])
-    advantage = advantages(rollout.rewards, fixed, rollout.discounts, gae_lambda=recipe.gae_lambda)
-    returns = advantage + fixed[:-1]
-    weight = advantage
-    if recipe.normalize_advantages and advantage.numel() > 1:
-        weight = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
+    where A_t and R_t are constants. The paper sums over the steps of a rollout; the mean keeps the learning rate's
+    meaning when rollouts and batches grow. With `clip_ratio` epsilon the first term is the clipped objective
+    (Schulman et al. 2017, equation 7), whose gradient is the same as long as the weights are those that acted:
 
-    policy_loss = -(weight * policy.log_prob(rollout.actions)).mean()
-    value_loss = 0.5 * (returns - values).square().mean()
+        -min( r_t A_t,  clip(r_t, 1 - epsilon, 1 + epsilon) A_t ),    r_t = pi(a_t|s_t) / pi_acting(a_t|s_t)
+    """
+    policy, values, _ = model(batch.obs, batch.reset, batch.memory)
+    weight = batch.advantages
+    if recipe.normalize_advantages and weight.numel() > 1:
+        weight = (weight - weight.mean()) / (weight.std(correction=0) + 1e-8)
+
+    log_probs = policy.log_prob(batch.actions)
+    if recipe.clip_ratio is None:
+        policy_loss = -(weight * log_probs).mean()
+        clipped = torch.zeros(())
+    else:
+        ratio = (log_probs - batch.log_probs).exp()
+        bounded = ratio.clamp(1.0 - recipe.clip_ratio, 1.0 + recipe.clip_ratio)
+        policy_loss = -torch.minimum(weight * ratio, weight * bounded).mean()
+        clipped = (ratio != bounded).float().mean()
+    value_loss = 0.5 * (batch.returns - values).square().mean()
     entropy = policy.entropy().mean()
     total = policy_loss + recipe.value_cost * value_loss - recipe.entropy_cost * entropy
-    explained = 1.0 - advantage.var(correction=0) / returns.var(correction=0).clamp_min(1e-8)
-    return Losses(total, policy_loss, value_loss, entropy, explained)
+    error = (batch.returns - values).detach().var(correction=0)
+    explained = 1.0 - error / batch.returns.var(correction=0).clamp_min(1e-8)
+    return Losses(total, policy_loss, value_loss, entropy, explained, clipped)

@@ -14,6 +14,7 @@ from torch.distributions import Categorical, Independent, Normal
 from torch.nn import functional
 
 from a3c_core.envs import Spaces, check_picklable
+from a3c_core.normalization import Normalizer
 from a3c_core.recipe import Recipe
 
 Generators = Sequence[torch.Generator]
@@ -251,8 +252,11 @@ class LSTMCore(nn.Module):
 class ActorCritic(nn.Module):
     """Policy and value of a batch of observations, with the memory they need."""
 
-    def __init__(self, encoder: nn.Module, core: nn.Module, policy: nn.Module, value: nn.Module) -> None:
+    def __init__(
+        self, normalizer: Normalizer, encoder: nn.Module, core: nn.Module, policy: nn.Module, value: nn.Module
+    ) -> None:
         super().__init__()
+        self.normalizer = normalizer
         self.encoder, self.core, self.policy, self.value = encoder, core, policy, value
 
     def initial_memory(self, batch: int) -> Memory:
@@ -270,7 +274,7 @@ class ActorCritic(nn.Module):
         Returns:
             the policy (batch shape [T, B]), the value [T, B] in units of the learner's reward, the new memory.
         """
-        features = self.encoder(obs.flatten(0, 1)).unflatten(0, obs.shape[:2])
+        features = self.encoder(self.normalizer(obs).flatten(0, 1)).unflatten(0, obs.shape[:2])
         features, memory = self.core(features, reset, memory)
         return self.policy(features), self.value(features).squeeze(-1), memory
 
@@ -363,4 +367,4 @@ def build_model(recipe: Recipe, spaces: Spaces) -> ActorCritic:
         core = CORES[recipe.core](encoder.features, recipe)
         policy = HEADS[type(spaces.action)](core.features, spaces.action, recipe)
         value = mlp(core.features, recipe.head_layers, 1, gain=1.0)
-        return ActorCritic(encoder, core, policy, value)
+        return ActorCritic(Normalizer(spaces.observation.shape, recipe), encoder, core, policy, value)

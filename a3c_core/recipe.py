@@ -1,8 +1,12 @@
 """A Recipe is every number that shapes a training: a flat, frozen, validated dataclass that reads and writes JSON."""
 
-from typing import Annotated, Literal
+import json
+from dataclasses import asdict, fields, replace
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 Count = Annotated[int, Field(ge=1, le=4096)]
@@ -12,6 +16,28 @@ Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+FIXED_IN_A_RUN = frozenset(
+    {
+        "env", "full_action_space", "layer_norm", "core", "core_size", "head_layers", "initial_std",
+        "optimizer", "share_statistics", "normalize_observations", "normalize_rewards", "average_decay", "schedule",
+    }
+)  # fmt: skip
+"""Fields that shape the network or the optimizer's state, which a run keeps from its first step to its last."""
+WIDER = {"a3c": "a3c_wide"}
+"""The encoders that a run can change on its way, and what to: see `training.widen`."""
+Change = bool | int | float | str | None | tuple[int | float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class Phase:
+    """A change of recipe in the middle of a run."""
+
+    at: Annotated[int, Field(ge=1, le=10**10)]
+    """Steps of the whole run after which it begins."""
+    changes: Annotated[dict[str, Change], Field(max_length=64)]
+    """New values of fields of the recipe; the others stay as they are."""
+    fresh_optimizer: bool = False
+    """Whether the optimizer's state starts again from nothing. It does too where the encoder changes."""
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
@@ -66,6 +92,14 @@ class Recipe:
     """Discount of a reward that comes one step later."""
     gae_lambda: Fraction = 0.95
     """Lambda of generalized advantage estimation; 1 gives the paper's n-step returns."""
+    passes: Annotated[int, Field(ge=1, le=100)] = 1
+    """How often each rollout is learnt from (epochs in Schulman et al. 2017). More than one needs clip_ratio."""
+    minibatches: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Parts that each pass divides the rollout into at random; each part gives one gradient. A recurrent core keeps
+    whole sequences together, so there it can be at most envs_per_worker."""
+    clip_ratio: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Bound on how far the probability of an action may move from what it was when the action was taken, as a ratio
+    (epsilon in Schulman et al. 2017, equation 7). None is the paper's plain policy gradient."""
     normalize_advantages: bool = True
     """Give each rollout's advantages mean 0 and standard deviation 1 before they weigh the policy's gradient.
     An advantage that is alone in its rollout stays as it is."""
@@ -73,6 +107,10 @@ class Recipe:
     """Weight of the value's squared error in the loss."""
     entropy_cost: NonNegative = 0.01
     """Weight of the policy's entropy (beta in the paper): higher explores longer."""
+    normalize_observations: bool = False
+    """Give each element of the observation mean 0 and standard deviation 1, by statistics that all workers share."""
+    normalize_rewards: bool = False
+    """Divide rewards by the standard deviation of their running discounted sum, which all workers share."""
     reward_shift: Number = 0.0
     """Added to each reward before it is scaled. Scores are always of the true reward."""
     reward_scale: Positive = 1.0
@@ -92,12 +130,18 @@ class Recipe:
     """Decay of RMSProp's squared gradient per update."""
     epsilon: Positive = 1e-5
     """The optimizer's small constant against division by zero."""
+    average_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Keep an average of the shared weights that forgets by this factor with each update (Polyak averaging)."""
     max_gradient_norm: Positive | None = 0.5
     """Longer gradients (global 2-norm) are scaled down to this length; none leaves them as they are."""
     share_statistics: bool = True
     """Share the optimizer's moments between workers, as the paper found best; else each worker has its own."""
     lock_free: bool = True
     """Workers write the shared weights without waiting for each other (Hogwild); else one at a time."""
+
+    schedule: Annotated[tuple[Phase, ...], Field(max_length=256)] = ()
+    """Phases of the run: what changes after how many steps. `steps` ends the run in the last phase; before that it is
+    only where the learning rate of the phase reaches 0."""
 
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers that the workers' encoders compute with; the shared weights are float32. bfloat16 is meant for frames:
@@ -107,6 +151,12 @@ class Recipe:
     shared_device: Literal["cpu", "cuda"] = "cpu"
     """Where the shared weights and the optimizer's state are; cuda spares each update the way to the CPU and back."""
 
+    def __post_init__(self) -> None:
+        if self.passes > 1 and self.clip_ratio is None:
+            raise ValueError("more than one pass over a rollout needs a clip_ratio, for example 0.2")
+        if self.core != "none" and self.minibatches > self.envs_per_worker:
+            raise ValueError("a recurrent core learns from whole sequences: choose minibatches <= envs_per_worker")
+
     def n_steps_of(self, rank: int) -> int:
         """The rollout length of worker `rank`."""
         return self.n_steps[rank % len(self.n_steps)]
@@ -115,6 +165,58 @@ class Recipe:
         """The learning rate after `steps` steps of the run."""
         left = max(0.0, 1.0 - steps / self.steps)
         return self.learning_rate * {"linear": left, "none": 1.0}[self.learning_rate_decay]
+
+    @model_validator(mode="after")
+    def _check_schedule(self) -> "Recipe":
+        for earlier, later in pairwise(self.schedule):
+            if later.at <= earlier.at:
+                raise ValueError(f"the phase at step {later.at} must begin after the one at step {earlier.at}")
+        before = self.phase(0) if self.schedule else self
+        for phase in self.schedule:
+            before = _changed(before, phase)
+        return self
+
+    def phase(self, number: int) -> "Recipe":
+        """The recipe in force once the first `number` phases have begun; it has no schedule of its own."""
+        changes: dict[str, Any] = {}
+        for phase in self.schedule[:number]:
+            changes |= phase.changes
+        return replace(self, schedule=(), **changes)
+
+    def phases_begun(self, steps: int) -> int:
+        """How many phases have begun after `steps` steps."""
+        return sum(phase.at <= steps for phase in self.schedule)
+
+    def at(self, steps: int) -> "Recipe":
+        """The recipe in force after `steps` steps of the run."""
+        return self.phase(self.phases_begun(steps))
+
+    @property
+    def last_step(self) -> int:
+        """Where the run ends: at the last phase's `steps`."""
+        return self.phase(len(self.schedule)).steps
+
+
+@cache
+def _strict() -> TypeAdapter[Recipe]:
+    return TypeAdapter(Recipe)
+
+
+def _changed(recipe: Recipe, phase: Phase) -> Recipe:
+    """The recipe once a phase has begun. Raises ValueError for a change that no run can make."""
+    where = f"the phase at step {phase.at}"
+    for name, value in phase.changes.items():
+        if name not in {field.name for field in fields(Recipe)} - FIXED_IN_A_RUN:
+            raise ValueError(f"{where} changes {name[:100]!r}, which stays the same in a run")
+        if name == "encoder" and value not in (recipe.encoder, WIDER.get(recipe.encoder)):
+            raise ValueError(f"{where} changes the encoder to {str(value)[:100]!r}: only a3c can become a3c_wide")
+        if name == "workers" and not recipe.share_statistics and value != recipe.workers:
+            raise ValueError(f"{where} changes the workers, each of which has an optimizer of its own")
+    try:
+        return _strict().validate_json(json.dumps(asdict(recipe) | phase.changes), strict=True)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'recipe'}: {e['msg']}" for e in error.errors())
+        raise ValueError(f"{where} is not what it should be: {wrong}") from None
 
 
 def meaning(field: str) -> str:

@@ -1,4 +1,4 @@
-"""The asynchronous loop (Mnih et al. 2016, algorithm S3) and what its workers share."""
+"""The asynchronous loop of a worker (Mnih et al. 2016, algorithm S3)."""
 
 import math
 import signal
@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from multiprocessing.connection import Connection
-from multiprocessing.context import BaseContext
 from typing import NamedTuple
 
 import numpy as np
@@ -17,71 +16,16 @@ from torch import Tensor, nn
 from torch import multiprocessing as mp
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from a3c_core.activation_cache import ActivationCache
 from a3c_core.allocator import keep_freed_memory
 from a3c_core.envs import REGISTERED, Registration, Spaces, install, make_envs, training_seed
-from a3c_core.loss import a3c_loss
+from a3c_core.loss import a3c_loss, batch_of, minibatches
 from a3c_core.model import REGISTERED_ENCODERS, MakeEncoder, build_model
-from a3c_core.optim import build_optimizers
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
+from a3c_core.shared import Parameters, device_of
 
 MakeEnvs = Callable[[Recipe, int], VectorEnv]
-
-
-class Shared:
-    """What all workers write: the weights theta, the optimizer's state and the step count.
-
-    Workers know nothing of it but three verbs: `pull` the newest weights, `push` a gradient, ask if they `go_on`.
-    """
-
-    def __init__(self, recipe: Recipe, weights: Tensor, context: BaseContext) -> None:
-        self.recipe = recipe
-        self.first_step = 0
-        """Steps that the run had behind it when this segment began."""
-        self.theta = nn.Parameter(weights.to(device_of(recipe.shared_device), copy=True).share_memory_())
-        self.optimizers = build_optimizers(self.theta, recipe)
-        self._steps = context.Value("q", 0)
-        self._updates = context.Value("q", 0)
-        self._stop = context.RawValue("b", False)
-        self._turn = nullcontext() if recipe.lock_free else context.Lock()
-
-    @property
-    def steps(self) -> int:
-        """Steps of all workers together, in the whole run. Read without the lock, which a killed worker may hold."""
-        return self._steps.get_obj().value
-
-    def start_at(self, steps: int) -> None:
-        """Makes this the continuation of a run that has `steps` steps behind it."""
-        self._steps.value = self.first_step = steps
-
-    def stop(self) -> None:
-        """Asks all workers to end after the rollout that they are in."""
-        self._stop.value = True
-
-    def should_continue(self) -> bool:
-        """Whether there are steps left and nobody asked to stop."""
-        return self.steps < self.recipe.steps and not self._stop.value
-
-    def pull(self, weights: list[Tensor]) -> int:
-        """Copies the newest weights into a worker's own (see `flatten`); returns the updates that they have seen."""
-        with self._turn:
-            for part, newest in zip(weights, self.theta.detach().split([len(w) for w in weights]), strict=True):
-                part.copy_(newest)
-        return self._updates.value
-
-    def push(self, gradient: Tensor, *, rank: int, steps: int) -> int:
-        """Steps the shared optimizer with a worker's gradient; returns the updates that were made before this one."""
-        optimizer = self.optimizers[rank % len(self.optimizers)]
-        optimizer.param_groups[0]["lr"] = self.recipe.learning_rate_at(self.steps)
-        (theta,) = optimizer.param_groups[0]["params"]
-        theta.grad = gradient.to(theta.device)
-        with self._turn:
-            optimizer.step()
-        with self._steps.get_lock():
-            self._steps.value += steps
-        with self._updates.get_lock():
-            self._updates.value += 1
-            return self._updates.value - 1
 
 
 class Extensions(NamedTuple):
@@ -112,6 +56,8 @@ class Report(NamedTuple):
     value_loss: float
     entropy: float
     explained_variance: float
+    clipped: float
+    """Share of the steps beyond the clip, in the passes that have one."""
     gradient_norm: float
     """2-norm of the whole gradient before it was clipped."""
     staleness: int
@@ -127,36 +73,38 @@ class Failure(NamedTuple):
     traceback: str
 
 
-def work(rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, report: Callable, make: MakeEnvs) -> None:
+def work(
+    rank: int, recipe: Recipe, spaces: Spaces, shared: Parameters, report: Callable[[Report], object], make: MakeEnvs
+) -> None:
     """One worker, until the run's steps are done: pull, step, learn, push."""
     envs = make(recipe, recipe.envs_per_worker)
     model = build_model(recipe, spaces).to(device_of(recipe.device, rank))
     model.encoder.to(encoder_dtype(recipe))
     weights = flatten(model)
+    shared.normalize(model)
     stepper = Stepper(envs, recipe, model, training_seed(recipe, rank, shared.first_step))
+    cache = ActivationCache(model.encoder)
+    recording = cache.record if recipe.minibatches == 1 else nullcontext
     n_steps = recipe.n_steps_of(rank)
 
     while shared.should_continue():
         seen = shared.pull(weights)
-        rollout = stepper.rollout(model, n_steps)
-        with Activity(model) as activity:
-            losses = a3c_loss(model, rollout, recipe)
-        gradient, norm = clip(gradient_of(losses.total, model), recipe.max_gradient_norm)
-        if not math.isfinite(norm):
-            raise FloatingPointError("the gradient is not finite any more: lower the learning rate, or clip gradients")
-        before = shared.push(gradient, rank=rank, steps=rollout.rewards.numel())
-        parts = (losses.policy, losses.value, losses.entropy, losses.explained_variance)
-        report(Report(rank, stepper.finished, *(part.item() for part in parts), norm, before - seen, activity.active))
+        rollout = stepper.rollout(model, n_steps, recording)
+        steps, returns = rollout.rewards.numel(), stepper.finished
+        for number, batch in enumerate(minibatches(batch_of(rollout, recipe), recipe)):
+            if number > 0:
+                seen = shared.pull(weights)
+            with Activity(model) as activity, cache.replay():
+                losses = a3c_loss(model, batch, recipe)
+            gradient, norm = clip(gradient_of(losses.total, model), recipe.max_gradient_norm)
+            if not math.isfinite(norm):
+                raise FloatingPointError("the gradient is not finite: lower the learning rate, or clip gradients")
+            before = shared.push(gradient, rank=rank, steps=steps)
+            _, *parts = (part.item() for part in losses)
+            report(Report(rank, returns, *parts, norm, before - seen, activity.active))
+            steps, returns = 0, []  # counted with the rollout's first gradient
+        shared.normalize(model, stepper.moments)
     envs.close()
-
-
-def device_of(kind: str, rank: int = 0) -> torch.device:
-    """The CPU, or the GPU of worker `rank`, who take them in turn. Raises ValueError where there is none."""
-    if kind == "cpu":
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise ValueError("there is no CUDA device here: train with --device cpu --shared-device cpu")
-    return torch.device("cuda", rank % torch.cuda.device_count())
 
 
 def encoder_dtype(recipe: Recipe) -> torch.dtype:
@@ -225,7 +173,7 @@ def worker_process(
     rank: int,
     recipe: Recipe,
     spaces: Spaces,
-    shared: Shared,
+    shared: Parameters,
     reports: Connection,
     make: MakeEnvs = make_envs,
     extensions: Extensions | None = None,
@@ -233,7 +181,7 @@ def worker_process(
     """Entry point of a worker's process: sends Reports, or a Failure as its last word; never outlives its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.manual_seed(training_seed(recipe, rank, shared.first_step))
@@ -246,6 +194,7 @@ def worker_process(
         raise SystemExit(1) from None
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Kills this process once its parent has ended; to be run in a thread."""
     mp.parent_process().join()
     signal.raise_signal(signal.SIGKILL)

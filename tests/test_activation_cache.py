@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from a3c_core.activation_cache import Recall
+from a3c_core.activation_cache import ActivationCache
 from a3c_core.envs import make_envs, spaces_of
-from a3c_core.loss import a3c_loss
+from a3c_core.loss import a3c_loss, batch_of
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
@@ -27,13 +27,14 @@ def games():
 
 
 def played(games, **changes):
-    """A network, and what it has seen in five steps of two games."""
+    """A network, what it has seen in five steps of two games, and what its encoder computed meanwhile."""
     recipe = Recipe(**{**RECIPE, **changes})
     model = build_model(recipe, spaces_of(recipe))
     model.encoder.to(encoder_dtype(recipe))
-    stepper = Stepper(games, recipe, model, seed=0)
+    stepper, cache = Stepper(games, recipe, model, seed=0), ActivationCache(model.encoder)
     torch.manual_seed(0)
-    return recipe, model, stepper.rollout(model, 5)
+    rollout = stepper.rollout(model, 5, cache.record)
+    return recipe, model, batch_of(rollout, recipe), cache
 
 
 @pytest.mark.parametrize("core", ["none", "lstm"])
@@ -41,44 +42,47 @@ def played(games, **changes):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_the_gradient_is_that_of_a_forward_pass_of_its_own(games, encoder, core, precision, layer_norm):
-    recipe, model, rollout = played(games, encoder=encoder, core=core, precision=precision, layer_norm=layer_norm)
-    recalled = gradient_of(a3c_loss(model, rollout, recipe).total, model)
-    anew = gradient_of(a3c_loss(model, rollout._replace(encoded=()), recipe).total, model)
-    assert recalled.norm() > 1e-3
-    assert (recalled - anew).norm() < ROUNDING[encoder_dtype(recipe)] * anew.norm()
+    recipe, model, batch, cache = played(games, encoder=encoder, core=core, precision=precision, layer_norm=layer_norm)
+    with cache.replay():
+        replayed = gradient_of(a3c_loss(model, batch, recipe).total, model)
+    computed = gradient_of(a3c_loss(model, batch, recipe).total, model)
+    assert replayed.norm() > 1e-3
+    assert (replayed - computed).norm() < ROUNDING[encoder_dtype(recipe)] * computed.norm()
 
 
-def test_what_was_kept_is_taken_as_it_is(games):
-    recipe, model, rollout = played(games, encoder="nature")
-    assert [part.shape for part in rollout.encoded] == [(10, 32, 20, 20), (10, 64, 9, 9), (10, 64, 7, 7), (10, 512)]
-    forgotten = rollout._replace(encoded=tuple(torch.zeros_like(part) for part in rollout.encoded))
-    assert a3c_loss(model, forgotten, recipe).entropy.item() == pytest.approx(math.log(4))
-    assert a3c_loss(model, rollout, recipe).entropy.item() != pytest.approx(math.log(4), abs=1e-7)
+def test_what_was_recorded_is_taken_as_it_is_and_once(games):
+    recipe, model, batch, cache = played(games, encoder="nature")
+    with torch.no_grad():
+        for parts in cache._outputs.values():
+            for part in parts:
+                part.zero_()
+    with cache.replay():
+        assert a3c_loss(model, batch, recipe).entropy.item() == pytest.approx(math.log(4))
+    with cache.replay():
+        assert a3c_loss(model, batch, recipe).entropy.item() != pytest.approx(math.log(4), abs=1e-7)
 
 
-def test_what_another_encoder_put_out_is_refused(games):
-    recipe, model, _ = played(games, encoder="a3c")
-    _, _, rollout = played(games, encoder="nature")
-    with pytest.raises((ValueError, RuntimeError)):
-        a3c_loss(model, rollout, recipe)
-    with pytest.raises(ValueError, match="of another encoder"), Recall(rollout.encoded):
+def test_what_another_encoder_computed_is_refused(games):
+    recipe, model, batch, _ = played(games, encoder="a3c")
+    *_, other = played(games, encoder="nature")
+    with pytest.raises((ValueError, RuntimeError)), other.replay():
+        a3c_loss(model, batch, recipe)
+    *_, unused = played(games, encoder="nature")
+    with pytest.raises(ValueError, match="another encoder"), unused.replay():
         pass
 
 
-def test_a_value_that_is_asked_for_between_two_steps_is_not_kept(cut_short):
+def test_a_value_that_is_asked_for_between_two_steps_is_not_recorded(cut_short):
     cut_short(3)
     games = make_envs(Recipe(**RECIPE), 2)
-    _, model, rollout = played(games, encoder="a3c", precision="float32")
+    _, model, batch, cache = played(games, encoder="a3c", precision="float32")
     games.close()
-    assert not rollout.discounts.all()
-    assert {len(part) for part in rollout.encoded} == {10}
+    assert {sum(map(len, parts)) for parts in cache._outputs.values()} == {10}
     with torch.no_grad():
-        torch.testing.assert_close(model.encoder[0](rollout.obs.flatten(0, 1)), rollout.encoded[0])
+        recorded = torch.cat(cache._outputs[model.encoder[0]])
+        torch.testing.assert_close(model.encoder[0](batch.obs.flatten(0, 1)), recorded)
 
 
-def test_vectors_are_handed_on_and_nothing_is_kept():
-    recipe = Recipe(env="CartPole-v1")
-    model = build_model(recipe, spaces_of(recipe))
-    envs = make_envs(recipe, 2)
-    assert Stepper(envs, recipe, model, seed=0).rollout(model, 2).encoded == ()
-    envs.close()
+def test_nothing_is_recorded_of_an_encoder_without_layers():
+    model = build_model(Recipe(env="CartPole-v1"), spaces_of(Recipe(env="CartPole-v1")))
+    assert ActivationCache(model.encoder)._outputs == {}

@@ -164,14 +164,14 @@ BROKEN_RECIPES = {
     "a schema version in words": (edit_record(lambda r: r.update(schema_version="1")), "no schema_version"),
     "a future schema version": (
         edit_record(lambda r: r.update(schema_version=SCHEMA_VERSION + 1)),
-        "2.*update",
+        "written by a newer version .*update A3C Arcade",
     ),
     "no recipe": (edit_record(lambda r: r.pop("recipe")), "recipe: Field required"),
     "a list as recipe": (edit_record(lambda r: r.update(recipe=[])), "object"),
     "no steps": (edit_record(lambda r: r.pop("steps")), "steps: Field required"),
     "steps in words": (edit_record(lambda r: r.update(steps="many")), "integer"),
-    "an unknown field": (edit_record(lambda r: r.update(colour="red")), "colour.*update"),
-    "an unknown field of the recipe": (edit_record(lambda r: r["recipe"].update(colour="red")), "colour.*update"),
+    "an unknown field": (edit_record(lambda r: r.update(colour="red")), "colour.*damaged"),
+    "an unknown field of the recipe": (edit_record(lambda r: r["recipe"].update(colour="red")), "colour.*damaged"),
     "words for a number": (edit_record(lambda r: r["recipe"].update(gamma="0.99")), "gamma"),
     "a number for words": (edit_record(lambda r: r["recipe"].update(core=1)), "core"),
     "a fraction for an integer": (edit_record(lambda r: r["recipe"].update(workers=1.5)), "workers"),
@@ -182,6 +182,23 @@ BROKEN_RECIPES = {
         "not what",
     ),
     "too many layers": (edit_record(lambda r: r["recipe"].update(head_layers=[8] * 9)), "head_layers"),
+    "a phase that there is not": (edit_record(lambda r: r.update(phase=1)), "names phase 1 of 0"),
+    "a phase of code": (
+        edit_record(lambda r: r["recipe"].update(schedule=[{"at": 5, "changes": {"env": "this:Tetris-v0"}}])),
+        "stays the same",
+    ),
+    "phases out of order": (
+        edit_record(lambda r: r["recipe"].update(schedule=[{"at": 5, "changes": {}}, {"at": 5, "changes": {}}])),
+        "must begin after",
+    ),
+    "a phase with words for a number": (
+        edit_record(lambda r: r["recipe"].update(schedule=[{"at": 5, "changes": {"gamma": "0.9"}}])),
+        "gamma.*valid number",
+    ),
+    "an unknown field of a phase": (
+        edit_record(lambda r: r["recipe"].update(schedule=[{"at": 5, "changes": {}, "colour": "red"}])),
+        "colour.*damaged",
+    ),
     "a null": (edit_record(lambda r: r["recipe"].update(seed=None)), "seed"),
     "an unknown environment": (
         edit_record(lambda r: r["recipe"].update(env="Tetris-v0")),
@@ -207,6 +224,17 @@ def test_a_broken_recipe_is_refused_with_its_name_and_what_to_do(checkpoint, bre
 def test_a_recipe_that_lacks_a_field_is_refused(checkpoint, field):
     edit_record(lambda record: record["recipe"].pop(field))(checkpoint)
     with pytest.raises(CheckpointError, match=field):
+        load_agent(checkpoint)
+
+
+def test_weights_that_training_can_reach_are_loaded(checkpoint):
+    edit_weights(lambda tensors: tensors["value.2.bias"].fill_(1500.0))(checkpoint)
+    assert load_agent(checkpoint).model.state_dict()["value.2.bias"].item() == 1500.0
+
+
+def test_weights_whose_sums_could_overflow_together_are_refused(checkpoint):
+    edit_weights(lambda tensors: [tensor.fill_(1e12) for tensor in tensors.values()])(checkpoint)
+    with pytest.raises(CheckpointError, match="could overflow"):
         load_agent(checkpoint)
 
 

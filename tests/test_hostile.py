@@ -95,7 +95,7 @@ WEIGHTS = {
 TENSORS = {
     "not a number": ({BIAS: torch.tensor([float("nan")])}, "not numbers"),
     "infinite": ({BIAS: torch.tensor([float("inf")])}, "not numbers"),
-    "so large that sums overflow": ({BIAS: torch.tensor([3e38])}, "beyond any agent's"),
+    "so large that sums overflow": ({BIAS: torch.tensor([3e38])}, "could overflow"),
     "another shape": ({BIAS: torch.zeros(2)}, r"has shape \(2,\), not \(1,\)"),
     "another type": ({BIAS: torch.zeros(1, dtype=torch.float64)}, "torch.float64"),
     "one too many": ({NASTY: torch.zeros(1)}, r"has an unknown tensor \?\[2J"),

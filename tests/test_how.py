@@ -15,7 +15,8 @@ import zoo
 from a3c_core.checkpoint import MODEL
 from a3c_core.envs import is_atari, spaces_of
 from a3c_core.model import build_model
-from a3c_core.worker import Shared, work
+from a3c_core.shared import SharedParameters
+from a3c_core.worker import work
 from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import text_of
@@ -123,7 +124,7 @@ def test_a_trace_is_what_a_worker_did():
     recipe = dataclasses.replace(RECIPES["cartpole"], workers=1, steps=2_000)
     spaces = spaces_of(recipe)
     weights = parameters_to_vector(build_model(recipe, spaces).parameters()).detach()
-    clocked, reports = Clocked(Shared(recipe, weights, mp.get_context("spawn"))), []
+    clocked, reports = Clocked(SharedParameters(recipe, weights, mp.get_context("spawn"))), []
     torch.manual_seed(0)
     work(0, recipe, spaces, clocked, reports.append, clocked.make)
     assert len(clocked.updates) == len(reports) > 4

@@ -31,7 +31,14 @@ OLD = {
 
 def report(*active, **changes):
     """One update's report, with a mask per ReLU layer."""
-    numbers = {"policy_loss": 0.0, "value_loss": 0.0, "entropy": 0.0, "explained_variance": 0.0, "gradient_norm": 1.0}
+    numbers = {
+        "policy_loss": 0.0,
+        "value_loss": 0.0,
+        "entropy": 0.0,
+        "explained_variance": 0.0,
+        "gradient_norm": 1.0,
+        "clipped": 0.0,
+    }
     masks = [np.array(mask, dtype=bool) for mask in active]
     return Report(**{"rank": 0, "returns": [], **numbers, "staleness": 0, "active": masks} | changes)
 
@@ -105,10 +112,38 @@ def test_an_older_run_goes_on_in_the_same_log(tmp_path):
     assert [(moment.steps, moment.active is None) for moment in read_log(tmp_path)] == [(400, True), (500, False)]
 
 
-def test_a_line_that_is_not_ours_is_left_out(tmp_path):
-    lines = ["", "[]", '{"steps": 1}', json.dumps(OLD | {"colour": "red"}), json.dumps(OLD), '{"steps": 5']
-    (tmp_path / LOG).write_text("\n".join(lines))
-    assert [moment.steps for moment in read_log(tmp_path)] == [400]
+FOREIGN = [
+    "",
+    "[]",
+    '{"steps": 1}',
+    '{"note": "moved to another machine"}',
+    json.dumps(OLD | {"steps": 300, "colour": "red"}),
+    json.dumps(OLD, indent=None, separators=(",", ":")),
+    "not JSON",
+]
+
+
+def test_a_line_that_is_no_progress_is_left_out_and_so_is_an_unknown_field(tmp_path):
+    (tmp_path / LOG).write_text("\n".join([*FOREIGN, '{"steps": 5']))
+    assert read_log(tmp_path) == [Progress(**OLD | {"steps": 300}), Progress(**OLD)]
+
+
+@pytest.mark.parametrize("cut", ["", '{"steps": 5', json.dumps(OLD | {"steps": 500}) + "\n"])
+def test_a_resumed_run_keeps_every_line_up_to_its_checkpoint_to_the_letter(tmp_path, cut):
+    kept = "".join(line + "\n" for line in FOREIGN)
+    (tmp_path / LOG).write_text(kept + cut)
+    log = Log(tmp_path, after=400)
+    log.write(moment_of(report([1, 0]), steps=500))
+    log.close()
+    text = (tmp_path / LOG).read_text()
+    assert text.startswith(kept)
+    assert text.count("\n") == len(FOREIGN) + 1
+
+
+def test_a_last_line_that_lacks_only_its_end_is_kept(tmp_path):
+    (tmp_path / LOG).write_text(json.dumps(OLD))
+    Log(tmp_path, after=400).close()
+    assert (tmp_path / LOG).read_text() == json.dumps(OLD) + "\n"
 
 
 def test_where_there_is_no_log_there_are_no_moments(tmp_path):

@@ -1,10 +1,12 @@
 """The mathematics against sums written out in NumPy and numbers worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from a3c_core.loss import a3c_loss, advantages
+from a3c_core.loss import Batch, a3c_loss, advantages, batch_of, minibatches
 from a3c_core.model import build_model
 from a3c_core.rollout import Rollout
 from tests import toy
@@ -94,7 +96,15 @@ def random_rollout(model, *, box):
     rewards, values, discounts = (torch.tensor(part, dtype=torch.float32) for part in random_batch())
     reset = torch.cat([torch.zeros(1, B), (discounts[:-1] == 0).float()])
     obs = torch.randn(T, B, 2, generator=generator)
-    return Rollout(obs, reset, actions, rewards, discounts, values[-1], model.initial_memory(B))
+    memory = model.initial_memory(B)
+    with torch.no_grad():
+        policy, acted, _ = model(obs, reset, memory)
+    values = torch.cat([acted, values[-1:]])
+    return Rollout(obs, reset, actions, rewards, discounts, policy.log_prob(actions), values, memory)
+
+
+def random_batch_of(model, recipe, *, box):
+    return batch_of(random_rollout(model, box=box), recipe)
 
 
 def recipe_and_model(*, box, core="none", **changes):
@@ -124,13 +134,13 @@ def test_the_loss_is_the_papers(box, normalize):
     recipe, model = recipe_and_model(box=box, normalize_advantages=normalize)
     rollout = random_rollout(model, box=box)
     log_prob, entropy, value = numpy_of(model, rollout, box=box)
-    values = np.concatenate([value, rollout.bootstrap.double().numpy()[None]])
+    values = np.concatenate([value, rollout.values[-1:].double().numpy()])
     advantage = generalized_advantages(
         rollout.rewards.double().numpy(), values, rollout.discounts.double().numpy(), 0.9
     )
     weight = (advantage - advantage.mean()) / advantage.std() if normalize else advantage
     policy_loss, value_loss = -(log_prob * weight).mean(), (advantage**2).mean() / 2
-    losses = a3c_loss(model, rollout, recipe)
+    losses = a3c_loss(model, batch_of(rollout, recipe), recipe)
     assert losses.policy.item() == pytest.approx(policy_loss, rel=1e-4)
     assert losses.value.item() == pytest.approx(value_loss, rel=1e-4)
     assert losses.entropy.item() == pytest.approx(entropy.mean(), rel=1e-4)
@@ -143,13 +153,13 @@ def test_the_loss_is_the_papers(box, normalize):
 @pytest.mark.parametrize("core", ["none", "lstm"])
 def test_every_parameter_gets_a_gradient(core, box):
     recipe, model = recipe_and_model(box=box, core=core)
-    a3c_loss(model, random_rollout(model, box=box), recipe).total.backward()
+    a3c_loss(model, random_batch_of(model, recipe, box=box), recipe).total.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
 
 
 def test_advantages_are_constants_to_the_policys_loss():
     recipe, model = recipe_and_model(box=False)
-    losses = a3c_loss(model, random_rollout(model, box=False), recipe)
+    losses = a3c_loss(model, random_batch_of(model, recipe, box=False), recipe)
     gradients = torch.autograd.grad(losses.policy, list(model.value.parameters()), allow_unused=True)
     assert all(gradient is None or not gradient.any() for gradient in gradients)
 
@@ -158,9 +168,9 @@ def test_the_values_gradient_takes_its_target_as_given():
     recipe, model = recipe_and_model(box=False)
     rollout = random_rollout(model, box=False)
     parameters = list(model.value.parameters())
-    gradients = torch.autograd.grad(a3c_loss(model, rollout, recipe).value, parameters)
+    gradients = torch.autograd.grad(a3c_loss(model, batch_of(rollout, recipe), recipe).value, parameters)
     values = model.value(rollout.obs).squeeze(-1)
-    fixed = torch.cat([values.detach(), rollout.bootstrap[None]])
+    fixed = rollout.values
     target = fixed[:-1] + advantages(rollout.rewards, fixed, rollout.discounts, gae_lambda=0.9)
     expected = torch.autograd.grad(((target - values) ** 2).mean() / 2, parameters)
     torch.testing.assert_close(gradients, expected)
@@ -169,9 +179,70 @@ def test_the_values_gradient_takes_its_target_as_given():
 def test_the_loss_replays_a_recurrent_agents_values_as_they_were_when_it_acted():
     recipe, model = recipe_and_model(box=False, core="lstm")
     rollout = random_rollout(model, box=False)
-    halves = [Rollout(*(part[a:b] for part in rollout[:5]), *rollout[5:]) for a, b in ((0, 4), (4, 8))]
+    batch = batch_of(rollout, recipe)
+    halves = [Batch(*(part[a:b] for part in batch[:-1]), memory=batch.memory) for a, b in ((0, 4), (4, 8))]
     with torch.no_grad():
         _, _, memory = model(halves[0].obs, halves[0].reset, halves[0].memory)
-    whole = a3c_loss(model, rollout, recipe).entropy
+    whole = a3c_loss(model, batch, recipe).entropy
     first, second = (a3c_loss(model, half, recipe).entropy for half in (halves[0], halves[1]._replace(memory=memory)))
     assert whole.item() == pytest.approx((first + second).item() / 2, rel=1e-6)
+
+
+def gradient(model, batch, recipe):
+    return torch.cat(
+        [part.flatten() for part in torch.autograd.grad(a3c_loss(model, batch, recipe).total, list(model.parameters()))]
+    )
+
+
+@pytest.mark.parametrize("core", ["none", "lstm"])
+@pytest.mark.parametrize("box", [False, True])
+def test_the_clipped_objective_has_the_plain_gradient_while_the_weights_are_those_that_acted(box, core):
+    recipe, model = recipe_and_model(box=box, core=core)
+    batch = random_batch_of(model, recipe, box=box)
+    plain, clipped = (gradient(model, batch, replace(recipe, clip_ratio=ratio)) for ratio in (None, 0.2))
+    torch.testing.assert_close(plain, clipped)
+
+
+@pytest.mark.parametrize("box", [False, True])
+def test_the_clipped_objective_is_the_papers(box):
+    recipe, model = recipe_and_model(box=box, clip_ratio=0.1, normalize_advantages=False)
+    batch = random_batch_of(model, recipe, box=box)
+    moved = batch._replace(log_probs=batch.log_probs + torch.linspace(-0.5, 0.5, T * B).view(T, B))
+    losses = a3c_loss(model, moved, recipe)
+    expected, beyond = 0.0, 0
+    for ratio, advantage in zip(
+        np.exp(-np.linspace(-0.5, 0.5, T * B)), batch.advantages.flatten().double().numpy(), strict=True
+    ):
+        expected -= min(ratio * advantage, min(max(ratio, 0.9), 1.1) * advantage) / (T * B)
+        beyond += not 0.9 <= ratio <= 1.1
+    assert losses.policy.item() == pytest.approx(expected, rel=1e-4)
+    assert losses.clipped.item() == pytest.approx(beyond / (T * B))
+
+
+def test_each_pass_goes_over_every_step_once():
+    recipe, model = recipe_and_model(box=False, passes=3, minibatches=4, clip_ratio=0.2)
+    batch = random_batch_of(model, recipe, box=False)
+    parts = list(minibatches(batch, recipe))
+    assert [part.obs.shape for part in parts] == [(1, T * B // 4, 2)] * 12
+    whole = sorted(zip(batch.returns.flatten().tolist(), batch.actions.flatten().tolist(), strict=True))
+    for number in range(3):
+        one = parts[4 * number : 4 * number + 4]
+        returns, actions = (
+            torch.cat(each, 1)[0].tolist() for each in zip(*((p.returns, p.actions) for p in one), strict=True)
+        )
+        assert sorted(zip(returns, actions, strict=True)) == whole
+
+
+def test_a_recurrent_cores_parts_are_whole_sequences():
+    recipe, model = recipe_and_model(box=False, core="lstm", passes=1, minibatches=2, clip_ratio=0.2)
+    batch = random_batch_of(model, recipe, box=False)._replace(memory=(torch.arange(B), torch.arange(B)))
+    parts = list(minibatches(batch, recipe))
+    assert [part.obs.shape for part in parts] == [(T, 2, 2)] * 2
+    assert sorted(torch.cat([part.memory[0] for part in parts]).tolist()) == list(range(B))
+    for part in parts:
+        torch.testing.assert_close(part.obs, batch.obs[:, part.memory[0]])
+
+
+def test_passes_without_a_clip_are_refused():
+    with pytest.raises(ValueError, match="clip_ratio"):
+        toy.recipe(passes=2)

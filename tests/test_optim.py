@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from a3c_core.optim import SharedAdam, SharedRMSprop, build_optimizers
-from a3c_core.worker import Shared
+from a3c_core.shared import SharedParameters
 from tests import toy
 from training.run import _CONTEXT
 
@@ -95,25 +95,25 @@ def test_updates_made_in_another_process_are_seen_here(name):
     theta = parameter()
     (optimizer,) = build_optimizers(theta, recipe)
     expected = after_each_step(optimizer, theta)[-1]
-    shared = Shared(recipe, START, _CONTEXT)
+    shared = SharedParameters(recipe, START, _CONTEXT)
     worker = _CONTEXT.Process(target=push_all, args=(shared,), daemon=True)
     worker.start()
     worker.join(60.0)
     assert worker.exitcode == 0
-    torch.testing.assert_close(shared.theta.detach(), expected)
-    torch.testing.assert_close(shared.optimizers[0].state[shared.theta], optimizer.state[theta])
+    torch.testing.assert_close(shared.server.theta.detach(), expected)
+    torch.testing.assert_close(shared.server.optimizers[0].state[shared.server.theta], optimizer.state[theta])
     assert shared.steps == 50
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_each_worker_has_its_own_statistics_where_they_are_not_shared(name):
     recipe = toy.recipe(optimizer=name, share_statistics=False, workers=3, learning_rate_decay="none")
-    shared = Shared(recipe, START, _CONTEXT)
-    assert len(shared.optimizers) == 3
+    shared = SharedParameters(recipe, START, _CONTEXT)
+    assert len(shared.server.optimizers) == 3
     for gradient in GRADIENTS:
         shared.push(gradient, rank=1, steps=1)
-    states = [optimizer.state[shared.theta] for optimizer in shared.optimizers]
+    states = [optimizer.state[shared.server.theta] for optimizer in shared.server.optimizers]
     assert [any(tensor.any() for tensor in state.values()) for state in states] == [False, True, False]
-    before = shared.theta.detach().clone()
+    before = shared.server.theta.detach().clone()
     shared.push(GRADIENTS[0], rank=2, steps=1)
-    assert not torch.equal(shared.theta.detach(), before)
+    assert not torch.equal(shared.server.theta.detach(), before)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from a3c_core import recipe as recipe_file
 from a3c_core.checkpoint import parse
 from a3c_core.envs import known
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Phase, Recipe
 from training.recipes import RECIPES
 
 UNUSUAL = Recipe(
@@ -125,7 +125,8 @@ def test_learning_rate_without_decay_stays(steps):
 
 
 def test_every_field_says_what_it_means():
-    (body,) = [n.body for n in ast.parse(Path(recipe_file.__file__).read_text()).body if isinstance(n, ast.ClassDef)]
+    nodes = ast.parse(Path(recipe_file.__file__).read_text()).body
+    (body,) = [n.body for n in nodes if isinstance(n, ast.ClassDef) and n.name == "Recipe"]
     bare = [
         node.target.id
         for node, after in itertools.pairwise(body)
@@ -138,3 +139,37 @@ def test_every_field_says_what_it_means():
 @pytest.mark.parametrize("name", RECIPES)
 def test_shipped_recipes_name_an_environment_that_is_there(name):
     assert known(RECIPES[name].env)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "says"),
+    [
+        ({}, {"core": "lstm"}, "changes 'core', which stays the same in a run"),
+        ({}, {"schedule": ()}, "changes 'schedule', which stays the same in a run"),
+        ({}, {"colour": 1}, "changes 'colour'"),
+        ({}, {"encoder": "a3c"}, "only a3c can become a3c_wide"),
+        ({"encoder": "a3c_wide"}, {"encoder": "a3c"}, "only a3c can become a3c_wide"),
+        ({"share_statistics": False}, {"workers": 3}, "an optimizer of its own"),
+        ({}, {"gamma": 1.5}, "gamma: Input should be less than or equal to 1"),
+        ({}, {"lock_free": 1}, "lock_free: Input should be a valid boolean"),
+        ({}, {"learning_rate": float("nan")}, "learning_rate"),
+    ],
+)
+def test_a_phase_changes_only_what_can_change_in_a_run(recipe, changes, says):
+    with pytest.raises(ValueError, match=says):
+        Recipe(**recipe, schedule=(Phase(at=5, changes=changes),))
+
+
+def test_each_phase_changes_the_recipe_of_the_one_before():
+    whole = Recipe(
+        encoder="a3c",
+        schedule=(
+            Phase(at=10, changes={"gamma": 0.5, "steps": 20}),
+            Phase(at=15, changes={"encoder": "a3c_wide", "n_steps": (4, 8), "reward_clip": 1.0}),
+            Phase(at=30, changes={"gamma": 0.6, "reward_clip": None}),
+        ),
+    )
+    assert [whole.at(steps).gamma for steps in (0, 9, 10, 29, 30, 10**9)] == [0.99, 0.99, 0.5, 0.5, 0.6, 0.6]
+    assert (whole.at(15).encoder, whole.at(15).n_steps_of(1), whole.at(15).schedule) == ("a3c_wide", 8, ())
+    assert [whole.phases_begun(steps) for steps in (9, 15, 30)] == [0, 2, 3]
+    assert (whole.last_step, whole.phase(0).steps) == (20, Recipe().steps)

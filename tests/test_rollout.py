@@ -56,14 +56,14 @@ def test_the_next_rollout_goes_on_where_the_last_one_stopped():
     first, second = parts.rollout(model, 2), parts.rollout(model, 3)
     for name in ("obs", "reset", "actions", "rewards", "discounts"):
         torch.testing.assert_close(torch.cat([getattr(first, name), getattr(second, name)]), getattr(expected, name))
-    torch.testing.assert_close(second.bootstrap, expected.bootstrap)
+    torch.testing.assert_close(second.values[-1], expected.values[-1])
 
 
 def test_the_bootstrap_is_the_value_of_the_observation_where_the_rollout_stopped():
     stepper, model = stepper_and_model()
     rollout = stepper.rollout(model, 5)
     expected = [value_of(model, [1, 2]), value_of(model, [2, 1])]
-    assert rollout.bootstrap.tolist() == pytest.approx(expected)
+    assert rollout.values[-1].tolist() == pytest.approx(expected)
 
 
 @torch.no_grad()
@@ -73,8 +73,8 @@ def test_the_bootstrap_of_a_recurrent_agent_uses_its_memory_and_empties_it_after
     obs = torch.cat([rollout.obs, torch.tensor([[[1.0, 1.0], [2.0, 0.0]]])])
     reset = torch.cat([rollout.reset, torch.tensor([[0.0, 1.0]])])
     _, values, _ = model(obs, reset, rollout.memory)
-    torch.testing.assert_close(rollout.bootstrap, values[-1])
-    assert rollout.bootstrap[1].item() == pytest.approx(value_of(model, [2, 0], model.initial_memory(1)))
+    torch.testing.assert_close(rollout.values[-1], values[-1])
+    assert rollout.values[-1][1].item() == pytest.approx(value_of(model, [2, 0], model.initial_memory(1)))
 
 
 @torch.no_grad()
@@ -181,10 +181,10 @@ def test_memory_is_emptied_when_a_game_ends_and_kept_when_a_life_is_lost(life_lo
     _, _, memory = model(before_the_loss.obs, torch.zeros(2, 2), before_the_loss.memory)
     kept = [value_of(model, [0, 2], tuple(part[[b]] for part in memory)) for b in range(2)]
     emptied = value_of(model, [0, 2], model.initial_memory(1))
-    assert before_the_loss.bootstrap.tolist() == pytest.approx(kept, rel=1e-5)
+    assert before_the_loss.values[-1].tolist() == pytest.approx(kept, rel=1e-5)
     assert abs(emptied - kept[0]) > 1e-3 * abs(emptied)
     after_the_end = stepper.rollout(model, 1)
-    assert after_the_end.bootstrap[1].item() == pytest.approx(value_of(model, [1, 0], model.initial_memory(1)))
+    assert after_the_end.values[-1, 1].item() == pytest.approx(value_of(model, [1, 0], model.initial_memory(1)))
 
 
 BREAKOUT = Recipe(env="ALE/Breakout-v5", encoder="a3c", head_layers=(), gamma=GAMMA, reward_clip=0.5)

@@ -18,10 +18,20 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch.nn.utils import parameters_to_vector
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import MODEL, RECIPE, RESUME, SNAPSHOTS, CheckpointError, load_agent, load_tensors, save_agent
+from a3c_core.checkpoint import (
+    MODEL,
+    RECIPE,
+    RESUME,
+    SNAPSHOTS,
+    CheckpointError,
+    load_agent,
+    load_tensors,
+    save_agent,
+    saved_in,
+)
 from a3c_core.envs import SameStepCartPole
 from a3c_core.model import build_model
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
 from tests import toy
 from tests.processes import alive, descendants, wait_until
@@ -29,7 +39,6 @@ from training import run
 from training.log import LOG, Log, Metrics, read_log
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
-from training.segments import SEGMENTS, segments_of
 
 ENDLESS = Recipe(steps=10**9, workers=2, envs_per_worker=4, head_layers=(8,))
 """CartPole for ever."""
@@ -194,8 +203,7 @@ def test_a_resumed_run_goes_on_from_where_it_stopped(tmp_path):
 def test_weights_alone_go_on_with_a_fresh_optimizer(tmp_path):
     first = [*train(toy.recipe(), tmp_path, make=toy.make_cue)][-1]
     weights = load_file(tmp_path / RESUME)["theta"]
-    for told_of_its_past in (RESUME, SEGMENTS):
-        (tmp_path / told_of_its_past).unlink()
+    (tmp_path / RESUME).unlink()
     moments = train(toy.recipe(steps=1000), tmp_path, make=toy.make_cue, resume=True)
     next(moments)
     moments.close()
@@ -204,7 +212,51 @@ def test_weights_alone_go_on_with_a_fresh_optimizer(tmp_path):
     assert state["episodes"].item() >= first.episodes
     assert state["seconds"].item() > first.seconds
     assert (state["theta"] - weights).abs().max() < 0.1
-    assert [segment.steps for segment in segments_of(tmp_path)] == [0, 400]
+    assert saved_in(tmp_path).recipe.schedule == (Phase(at=400, changes={"steps": 1000}, fresh_optimizer=True),)
+
+
+PHASES = (
+    Phase(at=200, changes={"steps": 800, "learning_rate": 0.004, "n_steps": (10,)}),
+    Phase(at=400, changes={"workers": 2, "gamma": 0.9}, fresh_optimizer=True),
+)
+
+
+def test_a_run_goes_through_its_phases_by_itself(tmp_path):
+    whole = toy.recipe(schedule=PHASES, learning_rate=0.01)
+    rates = {moment.steps: moment.learning_rate for moment in train(whole, tmp_path, make=toy.make_cue)}
+    assert rates[200] == pytest.approx(0.01 * (1 - 200 / 400))
+    assert rates[400] == pytest.approx(0.004 * (1 - 400 / 800))
+    assert saved_in(tmp_path) == (whole, max(rates), 2)
+    assert saved_in(tmp_path).in_force == whole.phase(2) == replace(whole.at(400), schedule=())
+    updates = load_file(tmp_path / RESUME)["optimizer.0.step"].item()
+    assert updates == (max(rates) - 400) / 40 >= 10  # of the last phase alone
+
+
+def test_a_run_that_is_stopped_at_a_phase_goes_on_with_it(tmp_path):
+    whole = toy.recipe(schedule=PHASES)
+    assert [*train(whole, tmp_path, make=toy.make_cue, stop_at=200)][-1].steps == 200
+    assert saved_in(tmp_path)[::2] == (whole, 0)  # the next phase begins when the run goes on
+    assert [*train(whole, tmp_path, make=toy.make_cue, resume=True, stop_at=300)][-1].steps == 320
+    assert saved_in(tmp_path)[::2] == (whole, 1)
+    changed = replace(saved_in(tmp_path).in_force, gamma=0.5, schedule=PHASES[1:])
+    assert [*train(changed, tmp_path, make=toy.make_cue, resume=True)][-1].steps >= 800
+    here = Phase(at=320, changes={"gamma": 0.5})
+    assert saved_in(tmp_path)[::2] == (replace(whole, schedule=(PHASES[0], here, PHASES[1])), 3)
+
+
+def test_a_run_that_is_closed_does_not_begin_its_next_phase(tmp_path):
+    moments = train(toy.recipe(schedule=PHASES), tmp_path, make=toy.make_cue)
+    draw_until(moments, lambda moment: moment.steps == 200)
+    moments.close()
+    assert saved_in(tmp_path).phase == 0
+
+
+def test_a_phase_can_widen_the_network(tmp_path):
+    short = replace(RECIPES["pong"], steps=32, workers=1, envs_per_worker=2, n_steps=(8,))
+    whole = replace(short, schedule=(Phase(at=32, changes={"encoder": "a3c_wide", "steps": 64}),))
+    assert [*train(whole, tmp_path)][-1].steps == 64
+    assert load_agent(tmp_path).recipe == replace(short, encoder="a3c_wide", steps=64)
+    assert load_file(tmp_path / RESUME)["optimizer.0.step"].item() == 2
 
 
 def test_weights_of_another_network_do_not_go_on(tmp_path):
@@ -218,9 +270,10 @@ def test_weights_of_another_network_do_not_go_on(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"optimizer": "rmsprop"}, "tensor optimizer"),
-        ({"share_statistics": False, "workers": 2}, "tensor optimizer"),
-        ({"head_layers": (4,)}, "tensor theta has shape"),
+        ({"optimizer": "rmsprop"}, "a run keeps its optimizer"),
+        ({"share_statistics": False, "workers": 2}, "a run keeps its share_statistics"),
+        ({"head_layers": (4,)}, "a run keeps its head_layers"),
+        ({"encoder": "nature"}, "only a3c can become a3c_wide"),
     ],
 )
 def test_a_run_of_another_shape_is_not_resumed_and_stays_as_it_was(tmp_path, changes, says):
@@ -427,7 +480,7 @@ def test_a_resumed_run_forgets_what_was_logged_after_its_checkpoint(tmp_path):
 def test_the_checkpoint_is_there_from_the_first_moment_on(tmp_path):
     moments = train(ENDLESS, tmp_path)
     next(moments)
-    assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME, SEGMENTS]
+    assert sorted(path.name for path in tmp_path.glob("*.[js]*")) == [LOG, MODEL, RECIPE, RESUME]
     assert load_agent(tmp_path).steps == 0
     moments.close()
 

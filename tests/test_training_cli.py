@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -14,16 +15,15 @@ import pytest
 import training.__main__ as cli
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import load_agent, save_agent
+from a3c_core.checkpoint import load_agent, save_agent, saved_in
 from a3c_core.evaluation import evaluate
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Phase, Recipe
 from tests import toy
 from tests.processes import alive, descendants, wait_until
 from training.diagnostics import PATIENCE
 from training.keep import keep
 from training.log import Metrics, read_log
 from training.recipes import RECIPES
-from training.segments import Segment, segments_of
 
 ROOT = Path(__file__).parents[1]
 INVADERS = replace(RECIPES["pong"], env="ALE/SpaceInvaders-v5")
@@ -40,7 +40,7 @@ def parsed(monkeypatch, *argv):
     """Recipe and directory that `train` would be called with."""
     called = []
 
-    def train(recipe, directory, *, resume, stop):
+    def train(recipe, directory, *, resume, **ends):
         called.append((recipe, directory))
         yield Metrics().moment(0, goal=1, learning_rate=0.0)
 
@@ -135,7 +135,7 @@ def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
     toy.run_of(checkpoint, toy.balancer())
     cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
     assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
-    assert zoo.entries()["cartpole"].command == cli.commands_of("cartpole", (Segment(0, toy.balancer().recipe),))
+    assert zoo.entries()["cartpole"].command == cli.command_of("cartpole", toy.balancer().recipe)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -173,43 +173,73 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypatch):
     recipe = replace(RECIPES[name], **changes)
-    command = shlex.split(cli.commands_of(name, (Segment(0, recipe),)))
+    command = shlex.split(cli.command_of(name, recipe))
     assert command[:4] == ["python", "-m", "training", "train"]
     assert parsed(monkeypatch, *command[4:])[0] == recipe
 
 
 def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
     with pytest.raises(ValueError, match="unknown environment 'Snake-v0'"):
-        cli.commands_of("snake", (Segment(0, Recipe(env="Snake-v0")),))
+        cli.command_of("snake", Recipe(env="Snake-v0"))
 
 
 @pytest.mark.parametrize("name", ["my-own", "pendulum"])
 def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(name):
-    segments = (Segment(0, replace(RECIPES["cartpole"], seed=5)),)
-    assert cli.commands_of(name, segments) == "python -m training train cartpole --seed 5"
+    assert cli.command_of(name, replace(RECIPES["cartpole"], seed=5)) == "python -m training train cartpole --seed 5"
 
 
-def test_the_commands_of_a_run_tell_what_was_changed_on_its_way(tmp_path):
+def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch):
     run = tmp_path / "run"
     cli.main(["train", "cartpole", "--steps", "96", "--workers", "1", "--n-steps", "3", "--out", str(run)])
-    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other segment
+    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other phase
         cli.main(["train", "--resume", str(run), "cartpole", *changes])
-    assert cli.commands_of("mine", segments_of(run)).splitlines() == [
-        "python -m training train cartpole --steps 96 --workers 1 --n-steps 3 --out runs/mine",
-        "python -m training train --resume runs/mine cartpole --steps 192 --gamma 0.9 --no-lock-free    # from step 96",
-    ]
+    whole = saved_in(run).recipe
+    assert whole.schedule == (Phase(at=96, changes={"steps": 192, "gamma": 0.9, "lock_free": False}),)
+    command = shlex.split(cli.command_of("mine", whole))
+    assert parsed(monkeypatch, *command[4:])[0] == whole
 
 
-def test_the_commands_of_a_run_tell_where_it_was_widened():
-    narrow = replace(RECIPES["pong"], steps=100)
-    wide = replace(narrow, encoder="a3c_wide", steps=200)
-    segments = (Segment(0, narrow), Segment(100, wide), Segment(150, replace(wide, gamma=0.9)))
-    assert cli.commands_of("pong", segments).splitlines() == [
-        "python -m training train pong --steps 100 --out runs/pong",
-        "python -m training widen runs/pong --out runs/pong-wide",
-        "python -m training train --resume runs/pong-wide pong --steps 200    # from step 100",
-        "python -m training train --resume runs/pong-wide pong --gamma 0.9    # from step 150",
-    ]
+def test_a_run_stops_early_with_its_learning_rate_as_if_it_went_on(tmp_path, capsys):
+    short = ["train", "cartpole", "--steps", "960", "--workers", "1", "--n-steps", "3", "--out", str(tmp_path)]
+    cli.main([*short, "--stop-at", "480"])
+    first = read_log(tmp_path)[-1]
+    assert (first.steps, first.learning_rate) == (480, RECIPES["cartpole"].learning_rate / 2)
+    cli.main(["train", "--resume", str(tmp_path), "cartpole"])
+    assert (read_log(tmp_path)[-1].steps, saved_in(tmp_path).recipe.schedule) == (960, ())
+
+
+@pytest.mark.parametrize("name", zoo.entries())
+def test_a_training_of_the_zoo_is_planned_from_its_first_step_to_its_last(name, capsys):
+    cli.main(["repeat", name, "--dry-run"])
+    head, *lines = capsys.readouterr().out.splitlines()
+    entry = zoo.entries()[name]
+    assert head.startswith(entry.recipe.env)
+    spans = [re.match(r"  steps ([\d,]+) to ([\d,]+), learning rate ", line).groups() for line in lines]
+    assert len(spans) == len(entry.whole.schedule) + 1
+    assert [start for start, _ in spans] == ["0", *(end for _, end in spans[:-1])]
+    assert int(spans[-1][1].replace(",", "")) == min(entry.score.steps, entry.recipe.steps)
+    changed = {change for phase in entry.whole.schedule for change in phase.changes}
+    assert all(f"{change}=" in "".join(lines[1:]) for change in changed)
+
+
+def test_a_run_is_repeated_from_nothing_by_its_schedule(tmp_path, capsys):
+    phase = '[{"at": 48, "changes": {"gamma": 0.9}}, {"at": 500, "changes": {"gamma": 0.8}}]'
+    sizes = ["--steps", "960", "--workers", "1", "--n-steps", "3", "--schedule", phase, "--stop-at", "96"]
+    cli.main(["train", "cartpole", *sizes, "--out", str(tmp_path / "run")])
+    cli.main(["repeat", str(tmp_path / "run"), "--seed", "3", "--out", str(tmp_path / "again")])
+    first, again = (saved_in(tmp_path / place) for place in ("run", "again"))
+    assert again == first._replace(recipe=replace(first.recipe, seed=3))
+    assert (again.steps, again.phase) == (96, 1)
+
+
+@pytest.mark.parametrize(
+    "schedule", ["{}", "[", '[{"at": 5, "changes": {"env": "x"}}]', '[{"at": "5", "changes": {}}]']
+)
+def test_a_wrong_schedule_is_refused(schedule, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["train", "cartpole", "--schedule", schedule, "--out", str(tmp_path / "run")])
+    assert ended.value.code != 0
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_resumed_run_goes_on_in_its_own_directory(checkpoint, tmp_path):
@@ -244,7 +274,7 @@ def ill(seconds, **changes):
     ids=["ill", "well"],
 )
 def test_a_run_that_learns_nothing_is_warned_of_once_and_goes_on(tmp_path, monkeypatch, capsys, moments, warnings):
-    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume, stop: (moment for moment in moments))
+    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume, **ends: (moment for moment in moments))
     cli.main(["train", "cartpole", "--out", str(tmp_path)])
     told = capsys.readouterr()
     assert told.err.count("WARNING: at 1,000 steps the gradient is zero") == told.err.count("WARNING") == warnings
@@ -283,7 +313,7 @@ def test_help_names_every_command(command, capsys):
         (["train", "cartpole", "--core", "gru"], "--core"),
         (["train", "cartpole", "--gama", "0.9"], "--gama"),
         (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
-        (["tetris"], "train, widen, evaluate, keep"),
+        (["tetris"], "train, repeat, widen, evaluate, keep"),
         (["evaluate"], "required"),
         (["evaluate", "cartpole", "--episodes", "many"], "--episodes"),
     ],
@@ -365,3 +395,10 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
         cli.main(["evaluate", "cartpole"])
     assert ended.value.code == 130
     assert capsys.readouterr().err.strip() == "stopped: the same command does it from the start"
+
+
+@pytest.mark.parametrize(
+    "options", ["--evaluate-every 5 pong", "--stop-at 5 pong", "pong --help", "--env ALE/Pong-v5 --help"]
+)
+def test_what_a_training_begins_with_is_found_beside_any_option(options):
+    assert cli.base_recipe(options.split()) == RECIPES["pong"]

@@ -6,12 +6,11 @@ import pytest
 import torch
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import RECIPE, SNAPSHOTS, CheckpointError, load_agent, save_agent
+from a3c_core.checkpoint import RECIPE, SNAPSHOTS, CheckpointError, load_agent, save_agent, saved_in
 from a3c_core.recipe import Recipe
 from tests import toy
 from training.log import read_log
 from training.run import train
-from training.segments import segments_of
 from training.widen import widen, widen_run
 
 FRAMES = torch.randint(0, 256, (3, 2, 4, 84, 84), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -74,7 +73,8 @@ def test_a_widened_run_keeps_its_past_and_goes_on(tmp_path):
     assert load_agent(out).recipe.encoder == "a3c_wide"
     assert load_agent(out).steps == 700
     assert load_agent(out / SNAPSHOTS / "7").recipe.encoder == "a3c"
-    assert [segment.recipe.encoder for segment in segments_of(out)] == ["a3c", "a3c_wide"]
+    whole = saved_in(out).recipe
+    assert (whole.encoder, whole.phase(1).encoder, whole.schedule[0].fresh_optimizer) == ("a3c", "a3c_wide", True)
     assert next(moment.steps for moment in read_log(out)) == 700
 
 

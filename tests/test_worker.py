@@ -13,7 +13,8 @@ from a3c_core.envs import make_envs, spaces_of
 from a3c_core.loss import a3c_loss
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.worker import Activity, Shared, clip, device_of, encoder_dtype, flatten, gradient_of, work
+from a3c_core.shared import SharedParameters, device_of
+from a3c_core.worker import Activity, clip, encoder_dtype, flatten, gradient_of, work
 from tests import toy
 from training.run import _CONTEXT, train
 
@@ -21,8 +22,8 @@ from training.run import _CONTEXT, train
 def shared_with_sgd(weights, **changes):
     """A Shared whose optimizer steps by the gradient itself, so that theta's moves show what it received."""
     recipe = toy.recipe(**{"learning_rate": 1.0, "learning_rate_decay": "none"} | changes)
-    shared = Shared(recipe, weights, _CONTEXT)
-    shared.optimizers = [torch.optim.SGD([shared.theta], lr=1.0)]
+    shared = SharedParameters(recipe, weights, _CONTEXT)
+    shared.server.optimizers = [torch.optim.SGD([shared.server.theta], lr=1.0)]
     return shared
 
 
@@ -34,9 +35,9 @@ def test_the_optimizer_receives_each_gradient_as_it_is(true):
     received = []
     for slope in true:
         shared.pull(weights)
-        before = shared.theta.detach().clone()
+        before = shared.server.theta.detach().clone()
         shared.push(gradient_of(slope * model(torch.ones(1, 1)).sum(), model), rank=0, steps=1)
-        received.append((before - shared.theta.detach()).tolist())
+        received.append((before - shared.server.theta.detach()).tolist())
     assert received == [[slope, slope] for slope in true]
 
 
@@ -44,29 +45,29 @@ def test_the_optimizer_receives_each_gradient_as_it_is(true):
 def test_every_update_of_the_loop_hands_over_the_gradient_of_its_own_rollout_at_the_newest_weights(core, monkeypatch):
     recipe = toy.recipe(core=core, steps=100, max_gradient_norm=None, learning_rate=0.1)
     spaces = toy.spaces(box=False)
-    shared = Shared(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), _CONTEXT)
-    rollouts, thetas, pushed, reports = [], [], [], []
+    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), _CONTEXT)
+    batches, thetas, pushed, reports = [], [], [], []
     push = shared.push
 
-    def keep_rollout(model, rollout, recipe):
-        rollouts.append(rollout)
-        return a3c_loss(model, rollout, recipe)
+    def keep_batch(model, batch, recipe):
+        batches.append(batch)
+        return a3c_loss(model, batch, recipe)
 
     def keep_gradient(gradient, **rest):
-        thetas.append(shared.theta.detach().clone())
+        thetas.append(shared.server.theta.detach().clone())
         pushed.append(gradient.clone())
         return push(gradient, **rest)
 
-    monkeypatch.setattr(worker, "a3c_loss", keep_rollout)
+    monkeypatch.setattr(worker, "a3c_loss", keep_batch)
     monkeypatch.setattr(shared, "push", keep_gradient)
     work(0, recipe, spaces, shared, reports.append, toy.make_cue)
 
     reference = build_model(recipe, spaces)
     assert len(pushed) == len(reports) == 5
-    for rollout, theta, gradient, report in zip(rollouts, thetas, pushed, reports, strict=True):
+    for batch, theta, gradient, report in zip(batches, thetas, pushed, reports, strict=True):
         vector_to_parameters(theta, reference.parameters())
         reference.zero_grad(set_to_none=True)
-        a3c_loss(reference, rollout, recipe).total.backward()
+        a3c_loss(reference, batch, recipe).total.backward()
         expected = torch.cat([parameter.grad.flatten() for parameter in reference.parameters()])
         torch.testing.assert_close(gradient, expected)
         assert report.gradient_norm == pytest.approx(expected.norm().item(), rel=1e-5)
@@ -76,7 +77,7 @@ def test_every_update_of_the_loop_hands_over_the_gradient_of_its_own_rollout_at_
 def test_the_loop_reports_every_episode_and_ends_with_the_runs_steps():
     recipe = toy.recipe(steps=100)
     spaces, reports = toy.spaces(box=True), []
-    shared = Shared(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), _CONTEXT)
+    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), _CONTEXT)
     work(0, recipe, spaces, shared, reports.append, lambda recipe, count: toy.Cue(count, box=True, memory=False))
     assert shared.steps == 100
     assert sum(len(report.returns) for report in reports) == 24  # 4 environments of 25 steps, 4 to an episode
@@ -121,9 +122,9 @@ def test_an_update_is_made_at_the_learning_rate_of_its_moment(decay, moves):
     shared = shared_with_sgd(torch.zeros(1), steps=400, learning_rate=0.5, learning_rate_decay=decay)
     made = []
     for steps in (200, 100, 100):
-        before = shared.theta.item()
+        before = shared.server.theta.item()
         shared.push(torch.ones(1), rank=0, steps=steps)
-        made.append(before - shared.theta.item())
+        made.append(before - shared.server.theta.item())
     assert made == pytest.approx(moves)
 
 
@@ -154,7 +155,7 @@ def push_often(shared, rank):
 @pytest.mark.parametrize("lock_free", [True, False])
 def test_two_processes_push_without_losing_a_count(lock_free):
     recipe = toy.recipe(lock_free=lock_free, workers=2, steps=10**6)
-    shared = Shared(recipe, torch.zeros(1000), _CONTEXT)
+    shared = SharedParameters(recipe, torch.zeros(1000), _CONTEXT)
     workers = [_CONTEXT.Process(target=push_often, args=(shared, rank), daemon=True) for rank in range(2)]
     for process in workers:
         process.start()
@@ -163,10 +164,10 @@ def test_two_processes_push_without_losing_a_count(lock_free):
     assert [process.exitcode for process in workers] == [0, 0]
     assert shared.steps == 2 * 200 * 3
     assert shared.push(torch.ones(1000), rank=0, steps=3) == 400
-    np.testing.assert_array_less(shared.theta.detach(), 0.0)
+    np.testing.assert_array_less(shared.server.theta.detach(), 0.0)
     if not lock_free:  # without the lock an update may be overwritten: that is Hogwild's bargain
-        assert shared.optimizers[0].state[shared.theta]["step"].item() == 401
-        assert shared.theta.unique().numel() == 1
+        assert shared.server.optimizers[0].state[shared.server.theta]["step"].item() == 401
+        assert shared.server.theta.unique().numel() == 1
 
 
 PONG = Recipe(
@@ -310,7 +311,7 @@ def test_a_worker_learns_pong_in_whatever_numbers_the_processor_has(has_bfloat16
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
     spaces, reports = spaces_of(PONG), []
     start = parameters_to_vector(build_model(PONG, spaces).parameters()).detach()
-    shared = Shared(PONG, start, _CONTEXT)
+    shared = SharedParameters(PONG, start, _CONTEXT)
     work(0, PONG, spaces, shared, reports.append, make_envs)
     assert shared.steps == 20
     assert [(report.rank, report.returns, report.staleness) for report in reports] == [(0, [], 0)] * 2
@@ -320,7 +321,7 @@ def test_a_worker_learns_pong_in_whatever_numbers_the_processor_has(has_bfloat16
         assert report.gradient_norm > 0.0
         assert [units.shape for units in report.active] == [(16,), (32,), (256,)]
         assert all(units.mean() > 0.2 for units in report.active)
-    moved = shared.theta.detach() - start
+    moved = shared.server.theta.detach() - start
     assert moved.dtype == torch.float32
     assert moved.isfinite().all()
     assert moved.ne(0).float().mean() > 0.2

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import tyro
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from tqdm import tqdm
 from tyro.conf import Positional
 
@@ -21,14 +21,14 @@ import zoo
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
 from a3c_core.envs import Protocol, is_atari, register_env, register_module
 from a3c_core.evaluation import Score, evaluate
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
 from training.keep import keep
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
-from training.segments import commands_of, segments_of
+from training.schedule import command_of, parts_of, saved_run, schedule_json
 from training.widen import widen_run
 from zoo.entry import homes, write_entry
 
@@ -47,6 +47,8 @@ def train_(
     recipe: Annotated[Recipe, tyro.conf.arg(name="")],
     out: Path | None = None,
     resume: Path | None = None,
+    stop_at: int | None = None,
+    evaluate_every: int | None = None,
     import_: Import = None,
 ) -> None:
     """Train an agent: `train NAME` by a recipe that ships, `train --env ID` in any Gymnasium environment.
@@ -59,31 +61,105 @@ def train_(
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
             A downloaded agent is continued too, in its place and with a fresh optimizer.
+        stop_at: end after so many steps of the run. The learning rate falls as if it went on, and --resume goes on.
+        evaluate_every: after each so many steps, play 20 games beside the training, with seeds for that alone; the
+            best checkpoint is kept in the directory best/ of the run.
         import_: a module of your own to import first, which registers environments or encoders.
     """
     recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
+    for option, steps in {"--stop-at": stop_at, "--evaluate-every": evaluate_every}.items():
+        if steps is not None and steps < 1:
+            raise ValueError(f"{option} must be at least 1 step")
     if resume and out:
         raise ValueError("a resumed run goes on in its own directory: give --resume or --out, not both")
-    directory = resume or out or new_directory(recipe)
+    run_training(
+        recipe,
+        resume or out or new_directory(recipe),
+        resume=resume is not None,
+        stop_at=stop_at,
+        evaluate_every=evaluate_every,
+    )
+
+
+def repeat_(
+    agent: Positional[str], /, *, seed: int | None = None, out: Path | None = None, dry_run: bool = False
+) -> None:
+    """Train an agent again from nothing, through all phases of its training.
+
+    Workers are asynchronous, so another training is never the same: it repeats the recipe, not the weights. Branches
+    that were given up on the way are not repeated.
+
+    Args:
+        agent: an agent of the zoo, a repository user/name on the Hugging Face Hub, or a directory that training wrote.
+        seed: another seed than the agent's.
+        out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
+        dry_run: print the phases and train nothing.
+    """
+    recipe, end = training_of(agent)
+    recipe = recipe if seed is None else dataclasses.replace(recipe, seed=seed)
+    if dry_run:
+        print(plan(recipe, end))
+    else:
+        run_training(recipe, out or new_directory(recipe), stop_at=end)
+
+
+def training_of(agent: str) -> tuple[Recipe, int]:
+    """The recipe of an agent's whole training, and the steps at which it was stopped. Raises as `zoo.load`."""
+    if Path(agent).is_dir() and agent not in zoo.entries():
+        saved = saved_run(Path(agent))
+        return saved.recipe, saved.steps
+    entry = zoo.find(agent)
+    return entry.whole, entry.score.steps
+
+
+def plan(recipe: Recipe, end: int) -> str:
+    """What a training would do: a line for each phase, with its steps and changes."""
+    parts = parts_of(recipe, end=end)
+    lines = [f"{recipe.env}, {parts[-1].end:,} steps in {len(parts)} {'phases' if len(parts) > 1 else 'phase'}"]
+    for part in parts:
+        changes = ", ".join(f"{name}={value}" for name, value in part.changes.items()) or "as recipes are by default"
+        fresh = ", the optimizer anew" if part.fresh_optimizer else ""
+        first, last = part.recipe.learning_rate_at(part.start), part.recipe.learning_rate_at(part.end)
+        lines.append(
+            f"  steps {part.start:,} to {part.end:,}, learning rate {first:.3g} to {last:.3g}{fresh}: {changes}"
+        )
+    return "\n".join(lines)
+
+
+def run_training(
+    recipe: Recipe,
+    directory: Path,
+    *,
+    resume: bool = False,
+    stop_at: int | None = None,
+    evaluate_every: int | None = None,
+) -> None:
+    """Trains with a progress bar. Ctrl-C ends early and keeps what was learnt."""
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
-    if resume and any(resume.resolve().is_relative_to(home.weights.resolve()) for home in homes()):
-        raise ValueError(f"{resume} belongs to the zoo, and training would change it: copy it, and resume the copy")
-    if resume and (resume / RECIPE).exists() and not (resume / RESUME).exists():
+    if resume and any(directory.resolve().is_relative_to(home.weights.resolve()) for home in homes()):
+        raise ValueError(f"{directory} belongs to the zoo, and training would change it: copy it, and resume the copy")
+    if resume and (directory / RECIPE).exists() and not (directory / RESUME).exists():
         print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
     progress, signs = None, Diagnostics()
+    ends = {"stop": _interrupted.is_set, "stop_at": stop_at, "evaluate_every": evaluate_every}
     terminal = sys.stderr.isatty()
     bar = tqdm(
-        total=recipe.steps, unit=" steps", unit_scale=True, dynamic_ncols=True, mininterval=0.1 if terminal else 30
+        total=min(recipe.last_step, stop_at or recipe.last_step),
+        unit=" steps",
+        unit_scale=True,
+        dynamic_ncols=True,
+        mininterval=0.1 if terminal else 30,
     )
     try:
-        with bar, closing(train(recipe, directory, resume=resume is not None, stop=_interrupted.is_set)) as moments:
+        running = train(recipe, directory, resume=resume, **ends)
+        with bar, closing(running) as moments:
             for progress in moments:
                 for ailment in signs.check(progress):
                     tqdm.write(f"WARNING: {ailment}", file=sys.stderr)
                 if resume and not bar.n:
                     bar.initial = bar.n = bar.last_print_n = progress.steps
                 bar.set_postfix_str(words(progress.mean_return), refresh=False)
-                bar.update(min(progress.steps, recipe.steps) - bar.n)
+                bar.update(min(progress.steps, bar.total) - bar.n)
         if _interrupted.is_set():
             raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -213,7 +289,7 @@ def keep_(
     if import_:
         register_module(import_)
     recipe = load_agent(run).recipe
-    command = command or commands_of(name, segments_of(run))
+    command = command or command_of(name, saved_run(run).recipe)
     episodes = episodes or (100 if is_atari(recipe.env) else 1000)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         entry = keep(
@@ -293,12 +369,15 @@ def publish_(
 
 
 class Base(NamedTuple):
-    """The options that say which recipe a training begins with; see `train_`."""
+    """The options of `train_`, for a first look at which recipe they begin with."""
 
     recipe: Annotated[Recipe, tyro.conf.arg(name="")]
-    name: Positional[Name] = None
+    names: Positional[tuple[str, ...]] = ()
+    """At most one. tyro reads an optional one as "[]" where an option follows that it does not know, as --help."""
     out: Path | None = None
     resume: Path | None = None
+    stop_at: int | None = None
+    evaluate_every: int | None = None
     import_: Import = None
 
 
@@ -308,18 +387,22 @@ def base_recipe(argv: list[str]) -> Recipe:
     Raises ValueError where the options name none of them.
     """
     nothing = Base(Recipe(env=""))
-    given, _ = tyro.cli(Base, args=argv, default=nothing, add_help=False, return_unknown_args=True, config=CONFIG)
-    if given.name not in (None, *RECIPES):
-        raise ValueError(f"unknown recipe {given.name!r}: choose one of {', '.join(RECIPES)}, or give --env ID")
+    given, _ = tyro.cli(
+        Base, args=argv, default=nothing, add_help=False, return_unknown_args=True, config=CONFIG, registry=SCHEDULES
+    )
+    name = given.names[0] if given.names else None
+    if name not in (None, *RECIPES):
+        raise ValueError(f"unknown recipe {name!r}: choose one of {', '.join(RECIPES)}, or give --env ID")
     if given.import_:
         register_module(given.import_)
     if given.resume:
-        resumed = load_agent(given.resume).recipe
-        if given.name and RECIPES[given.name].env != resumed.env:
-            raise ValueError(f"{given.resume} plays {resumed.env}, not {RECIPES[given.name].env}: leave the name out")
+        saved = saved_run(given.resume)
+        resumed = dataclasses.replace(saved.in_force, schedule=saved.recipe.schedule[saved.phase :])
+        if name and RECIPES[name].env != resumed.env:
+            raise ValueError(f"{given.resume} plays {resumed.env}, not {RECIPES[name].env}: leave the name out")
         return resumed
-    if given.name:
-        return RECIPES[given.name]
+    if name:
+        return RECIPES[name]
     if given.recipe.env:
         return recipe_for(plain_id(given.recipe.env))
     if {"-h", "--help"} & set(argv):
@@ -330,6 +413,25 @@ def base_recipe(argv: list[str]) -> Recipe:
 def plain_id(env: str) -> str:
     """The id of an environment that --env names; module:id imports and registers it."""
     return register_env(env) if ":" in env else env
+
+
+SCHEDULES = tyro.constructors.ConstructorRegistry()
+"""How the command line reads a schedule: as JSON, like recipe.json has it."""
+
+
+@SCHEDULES.primitive_rule
+def _schedule(
+    kind: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[tuple[Phase, ...]] | None:
+    if kind.type != tuple[Phase, ...]:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="JSON",
+        instance_from_str=lambda words: TypeAdapter(tuple[Phase, ...]).validate_json(words[0], strict=True),
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=lambda schedule: [schedule_json(schedule)],
+    )
 
 
 _interrupted = threading.Event()
@@ -353,12 +455,15 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
         recipe = base_recipe(argv[1:]) if argv[:1] == ["train"] else Recipe()
         commands = {
             "train": partial(train_, recipe=recipe),
+            "repeat": repeat_,
             "widen": widen_,
             "evaluate": evaluate_,
             "keep": keep_,
             "publish": publish_,
         }
-        tyro.extras.subcommand_cli_from_dict(commands, prog=prog, description=__doc__, args=argv, config=CONFIG)
+        tyro.extras.subcommand_cli_from_dict(
+            commands, prog=prog, description=__doc__, args=argv, config=CONFIG, registry=SCHEDULES
+        )
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise SystemExit(f"error: {wrong}") from None

@@ -12,7 +12,9 @@ from a3c_core.agent import Agent
 from a3c_core.checkpoint import SNAPSHOTS, CheckpointError, count_parameters, load_agent
 from a3c_core.envs import is_atari
 from a3c_core.evaluation import evaluate
-from training.log import LOG, read_log
+from training.evaluations import BEST
+from training.log import LOG, read_log, rewind
+from training.schedule import saved_run
 from zoo.entry import NAME, ZooEntry, entries, hashes, home_to_keep, write_entry
 from zoo.loading import load
 
@@ -43,7 +45,7 @@ def entry_of_run(
     if not re.fullmatch(NAME, name):
         raise ValueError(f"the name {name!r} will not do: use small letters, digits, and - _ . between them")
     agent = load_agent(run)
-    log = read_log(run)
+    log = [moment for moment in read_log(log_place(run)) if moment.steps <= agent.steps]
     if not log:
         raise CheckpointError(
             f"{run} has no {LOG}, which tells how it was trained: take a directory that training wrote."
@@ -60,6 +62,7 @@ def entry_of_run(
         summary=summary or f"{agent.recipe.env}, trained with A3C.",
         recipe=agent.recipe,
         limits=limits,
+        training=whole if (whole := saved_run(run).recipe).schedule else None,
         command=command,
         hours=round(log[-1].seconds / 3600, 5),
         machine=f"{os.cpu_count()} cores ({platform.machine()})",
@@ -69,6 +72,11 @@ def entry_of_run(
         learning={share: round(mean, 3) for share, mean in learning.items()},
         sha256=hashes(run),
     )
+
+
+def log_place(run: Path) -> Path:
+    """The directory with the log of a run; the best checkpoint of a run has that of its run."""
+    return run if (run / LOG).is_file() or run.resolve().name != BEST else run.resolve().parent
 
 
 def snapshots_of(run: Path, agent: Agent) -> dict[int, Agent]:
@@ -118,8 +126,10 @@ def keep(
         progress=progress,
     )
     shutil.rmtree(place / SNAPSHOTS, ignore_errors=True)
-    for file in (*entry.sha256, LOG):
+    for file in entry.sha256:
         (place / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / file, place / file)
+    shutil.copyfile(log_place(run) / LOG, place / LOG)
+    rewind(place, entry.score.steps)
     write_entry(entry)
     return entry

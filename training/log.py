@@ -1,4 +1,4 @@
-"""What a run tells: Progress, one record per moment, kept as JSON lines and as TensorBoard events."""
+"""The metrics of a run: Progress, one record per interval, kept as JSON lines and as TensorBoard events."""
 
 import json
 import shutil
@@ -6,8 +6,9 @@ import tempfile
 import time
 from collections import deque
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tensorboardX import SummaryWriter
@@ -134,11 +135,35 @@ def line_of(progress: Progress) -> str:
 
 
 def rewind(directory: Path, steps: int) -> None:
-    """Drops from log.jsonl what came after so many steps, and a line that a crash cut short."""
+    """Drops from log.jsonl what came after so many steps, and a last line that a crash cut short.
+
+    All other lines stay as they are, to the letter, those too that this version cannot read.
+    """
     path = directory / LOG
-    kept = "".join(line_of(moment) for moment in read_log(directory) if moment.steps <= steps)
-    if path.is_file() and path.read_text(encoding="utf-8") != kept:
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8")
+    *whole, last = text.split("\n")
+    if _record(last) is not None:  # whole, but for the end of the line
+        whole.append(last)
+    kept = "".join(f"{line}\n" for line in whole if _steps(line) <= steps)
+    if text != kept:
         checkpoint.write_atomically(path, lambda part: part.write_text(kept, encoding="utf-8"))
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    """The fields in a line of log.jsonl; None for a line that is no JSON object."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _steps(line: str) -> float:
+    """The steps that a line tells of; 0 where it tells of none."""
+    steps = (_record(line) or {}).get("steps")
+    return steps if isinstance(steps, int | float) else 0
 
 
 def add_scalars(events: SummaryWriter, progress: Progress, *, walltime: float | None = None) -> None:
@@ -160,13 +185,15 @@ def write_events(directory: Path, moments: list[Progress]) -> None:
 
 
 def read_log(directory: Path) -> list[Progress]:
-    """All moments of a run, in order; a line that a crash cut short is left out."""
+    """All metrics of a run, in order. Fields that this version does not know are left out, and so are lines that are no
+    Progress, as one that a crash cut short."""
     path = directory / LOG
+    known = {field.name for field in fields(Progress)}
     moments = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
-            moment = Progress(**json.loads(line))
+            moment = Progress(**{name: value for name, value in (_record(line) or {}).items() if name in known})
             moments.append(replace(moment, active=moment.active and tuple(moment.active)))
-        except (ValueError, TypeError):
+        except TypeError:
             continue
     return moments

@@ -14,10 +14,10 @@ from a3c_core.checkpoint import CheckpointError, load_agent, write_record
 from a3c_core.evaluation import Score
 from playback.episode import play, render
 from playback.video import write_mp4
-from training.keep import entry_of_run
-from training.log import LOG, read_log, write_events
+from training.keep import entry_of_run, log_place
+from training.log import LOG, read_log, rewind, write_events
 from training.recipes import RECIPES
-from training.segments import commands_of, segments_of
+from training.schedule import command_of, saved_run
 from zoo import hub
 from zoo.card import model_card
 from zoo.entry import CONFIG, Published, ZooEntry, hash_of
@@ -72,7 +72,7 @@ class Publication(NamedTuple):
             run,
             name,
             summary=summary,
-            command=commands_of(name, segments_of(run)),
+            command=command_of(name, saved_run(run).recipe),
             episodes=100 if episodes is None else episodes,
             greedy=greedy,
             progress=progress,
@@ -92,13 +92,15 @@ def assemble(publication: Publication, repo: str, folder: Path) -> None:
 def assemble_records(publication: Publication, repo: str, folder: Path) -> None:
     """Writes all but the video."""
     entry, _, source, scores = publication
-    for file in (*entry.sha256, LOG):
+    for file in entry.sha256:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / file, folder / file)
+    shutil.copyfile(log_place(source) / LOG, folder / LOG)
+    rewind(folder, entry.score.steps)
     write_record(folder / CONFIG, dataclasses.asdict(dataclasses.replace(entry, published=None)))
     (folder / RESULTS).write_text(json.dumps(results(scores), indent=2) + "\n", encoding="utf-8")
     (folder / CARD).write_text(model_card(entry, repo), encoding="utf-8")
-    write_events(folder, read_log(source))
+    write_events(folder, read_log(folder))
 
 
 def assemble_replay(publication: Publication, repo: str, folder: Path) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import torch
 from torch import multiprocessing as mp
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import vector_to_parameters
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import (
+    AVERAGE,
     MODEL,
     RECIPE,
     RESUME,
@@ -30,9 +31,12 @@ from a3c_core.checkpoint import (
 from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.worker import Extensions, Failure, MakeEnvs, Shared, device_of, encoder_dtype, worker_process
+from a3c_core.shared import SharedParameters, device_of
+from a3c_core.worker import Extensions, Failure, MakeEnvs, encoder_dtype, worker_process
+from training.evaluations import Evaluator
 from training.log import Log, Metrics, Progress, read_log
-from training.segments import Segment, note_segment, segments_of
+from training.schedule import saved_run, with_phase
+from training.widen import widen
 
 CHECKPOINT_SECONDS = 60.0
 LOG_SECONDS = 0.25
@@ -91,59 +95,100 @@ def train(
     resume: bool = False,
     make: MakeEnvs = make_envs,
     stop: Callable[[], bool] = lambda: False,
+    stop_at: int | None = None,
+    evaluate_every: int | None = None,
 ) -> Iterator[Progress]:
     """Trains in `directory`, yielding a Progress every fraction of a second and when the run ends.
 
     The directory is a checkpoint from the first moment on. Closing the iterator, or an exception inside the loop that
     draws from it, ends the run early: the workers are stopped and the checkpoint is of that moment.
 
+    Where a phase of the recipe's schedule begins, the workers are stopped, a checkpoint is written, and the run resumes
+    by the next phase's recipe.
+
     Args:
-        recipe: what to train. A resumed run may raise `steps` and change numbers, not the network or the optimizer.
+        recipe: what to train. A resumed run may change numbers and `steps`, not the network or the optimizer; what it
+            changes becomes a phase in the schedule of its own recipe.
         directory: where the checkpoint, log.jsonl and TensorBoard events go.
         resume: continue the run that `directory` holds, else `directory` must not hold one. A checkpoint that tells
             nothing of its optimizer, as a published one, goes on with a fresh one.
         make: makes each worker's environments.
         stop: asked several times a second; True ends the run early, with a last Progress.
+        stop_at: steps at which to end the run early; the learning rate falls as if it went on, and resuming goes on.
+        evaluate_every: after each so many steps the agent plays 20 games in another process, as evaluations.jsonl
+            tells; the best checkpoint is kept in best/, a checkpoint of its own.
 
     Raises:
         CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
         ValueError: the recipe asks for a device that is not there, or its encoder can't read the environment.
         WorkerDied: a worker raised or was killed. The checkpoint is kept.
     """
-    run = _Run(recipe, directory, resume=resume, make=make)
-    try:
-        yield from run.moments(stop)
-    finally:
-        run.close()
+    while True:
+        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, evaluate_every=evaluate_every)
+        try:
+            yield from run.moments(stop)
+        finally:
+            run.close()
+        if not run.next_phase_is_due():
+            return
+        recipe, resume = run.whole, True
 
 
 class _Run:
-    def __init__(self, recipe: Recipe, directory: Path, *, resume: bool, make: MakeEnvs) -> None:
+    """One phase of a run."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        directory: Path,
+        *,
+        resume: bool,
+        make: MakeEnvs,
+        stop_at: int | None,
+        evaluate_every: int | None,
+    ) -> None:
         if not resume and (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
         if resume and not (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds no run to resume: it has no {RECIPE}. Train without resuming.")
-        device_of(recipe.device)
         self.metrics = Metrics()  # the clock starts here
+        self.directory = directory
+        self.whole, self.phase, fresh = _continued(recipe, directory) if resume else (recipe, 0, False)
+        """The recipe of the whole run, and how many of its phases have begun."""
+        recipe = self.recipe = self.whole.phase(self.phase)
+        device_of(recipe.device)
         warm_up()
-        self.recipe, self.directory = recipe, directory
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
-        self.shared = Shared(recipe, parameters_to_vector(self.model.parameters()).detach(), _CONTEXT)
-        if resume and (directory / RESUME).exists():
+        self.shared = SharedParameters.of_model(recipe, self.model, _CONTEXT)
+        self.server = self.shared.server
+        if resume and not fresh:
             self._restore()
         elif resume:
             self._take_over()
+        phases = self.whole.schedule[self.phase :]
+        self.end = min(self.whole.last_step, stop_at or self.whole.last_step)
+        """Steps at which the run ends, in whatever phase that is."""
+        self.shared.goal = min(stop_at or phases[0].at, phases[0].at) if phases else self.end
+        self.kept = {_passed(share) for share in self._snapshots()}
+        """Which of SNAPSHOT_PERCENTS have their snapshot: looked up once, since reports come many times a second."""
         self._checkpoint()
-        note_segment(directory, Segment(self.shared.steps, recipe))
+        every, steps = evaluate_every, self.shared.steps
+        self.evaluator = Evaluator(directory, _CONTEXT, every=every, steps=steps) if every else None
         self.log = Log(directory, after=self.shared.steps)
         self.workers, self.reports = [], []
+        self.stopped = False
         try:
             for rank in range(recipe.workers):
                 self._start(rank, make)
         except BaseException:
             self.close()
             raise
+
+    def next_phase_is_due(self) -> bool:
+        """Whether this phase has ended where the next one begins."""
+        phases = self.whole.schedule[self.phase :]
+        return bool(phases) and not self.stopped and phases[0].at <= self.shared.steps < self.end
 
     def _start(self, rank: int, make: MakeEnvs) -> None:
         ours, theirs = _CONTEXT.Pipe(duplex=False)
@@ -162,7 +207,8 @@ class _Run:
     def moments(self, stop: Callable[[], bool]) -> Iterator[Progress]:
         """Progress after Progress until every worker has ended or `stop` says so."""
         logged = saved = time.monotonic()
-        while self.reports and not stop():
+        stopped = False
+        while self.reports and not (stopped := stop()):
             self._listen(timeout=LOG_SECONDS)
             now = time.monotonic()
             if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.metrics.seconds), LOG_SECONDS_MOST):
@@ -171,8 +217,13 @@ class _Run:
             if now - saved >= CHECKPOINT_SECONDS:
                 saved = now
                 self._checkpoint()
+            if self.evaluator:
+                self._evaluate(last=False)
+        self.stopped = stopped
         self._end_workers()
         yield self._moment()
+        while self.evaluator and not stop() and not self._evaluate(last=True):
+            pass
 
     def _listen(self, timeout: float) -> None:
         """Takes in what the workers report, for `timeout` seconds at most, and notices who ended."""
@@ -203,7 +254,7 @@ class _Run:
         steps = self.shared.steps
         rate = self.recipe.learning_rate_at(steps)
         encoder = str(encoder_dtype(self.recipe)).removeprefix("torch.")
-        progress = self.metrics.moment(steps, goal=self.recipe.steps, learning_rate=rate, encoder=encoder)
+        progress = self.metrics.moment(steps, goal=self.end, learning_rate=rate, encoder=encoder)
         with _undisturbed():  # or TensorBoard's queue might keep for ever the lock that it had just taken
             self.log.write(progress)
         return progress
@@ -211,6 +262,8 @@ class _Run:
     def close(self) -> None:
         """Stops the workers, keeps a checkpoint of the moment, frees everything."""
         try:
+            if self.evaluator:
+                self.evaluator.stop()
             self._end_workers()
         finally:
             try:
@@ -232,11 +285,29 @@ class _Run:
             connection.close()
         self.workers, self.reports = [], []
 
-    def _checkpoint(self) -> None:
-        theta = self.shared.theta.detach().clone()
-        if not theta.isfinite().all():
-            return  # the last sound checkpoint is worth more
+    def _evaluate(self, *, last: bool) -> bool:
+        """Begins an evaluation if one is due and notes one that has ended; returns whether the last one has.
+
+        At the end of the whole run the agent is evaluated in any case, if its weights are numbers.
+        """
         steps = self.shared.steps
+        ended = self.evaluator.collect(LOG_SECONDS if last else 0.0)
+        final = last and steps >= self.end and self.evaluator.evaluated < steps
+        if not ended or not (final or (not last and self.evaluator.is_due(steps))):
+            return ended
+        theta = self.server.theta.detach().clone()
+        if not theta.isfinite().all():
+            return True
+        self.evaluator.start(self._agent(theta, steps), run=self.whole, phase=self.phase)
+        return False
+
+    def _checkpoint(self) -> None:
+        """Writes what the run resumes from, all of one moment: the workers pause while it is copied."""
+        with self.shared.paused():
+            state = {name: tensor.detach().clone() for name, tensor in self._state().items()}
+            steps = self.shared.steps
+        if not state["theta"].isfinite().all():
+            return  # the last sound checkpoint is worth more
         counters = {
             "steps": torch.tensor(steps),
             "episodes": torch.tensor(self.metrics.episodes),
@@ -245,20 +316,26 @@ class _Run:
         }
         recent = list(self.metrics.recent)
         counters["recent_returns"][: len(recent)] = torch.tensor(recent, dtype=torch.float64)
-        save_tensors(self.directory / RESUME, {"theta": theta, **counters, **self._optimizer_state()})
+        save_tensors(self.directory / RESUME, {**state, **counters})
+        save_agent(self.directory, self._agent(state["theta"], steps), run=self.whole, phase=self.phase)
+        if "average" in state:
+            save_agent(self.directory / AVERAGE, self._agent(state["average"], steps))
+
+    def _agent(self, theta: torch.Tensor, steps: int) -> Agent:
+        """The agent with those weights and the statistics of this moment."""
         vector_to_parameters(theta.cpu(), self.model.parameters())
-        save_agent(self.directory, Agent(self.recipe, self.model, steps))
+        self.shared.normalize(self.model)
+        return Agent(self.recipe, self.model, steps)
 
     def _snapshot(self) -> None:
         """Keeps the agent as it is now if one of SNAPSHOT_PERCENTS has just gone by."""
         share = self._share(steps := self.shared.steps)
         begun = 100 * steps >= self.recipe.steps
-        if begun and (passed := _passed(share)) and passed not in map(_passed, self._snapshots()):
-            theta = self.shared.theta.detach().cpu().clone()
+        if begun and (passed := _passed(share)) and passed not in self.kept:
+            theta = self.server.theta.detach().clone()
             if theta.isfinite().all():
-                vector_to_parameters(theta, self.model.parameters())
-                directory = self.directory / SNAPSHOTS / str(share)
-                save_agent(directory, Agent(self.recipe, self.model, steps), dtype=torch.bfloat16)
+                save_agent(self.directory / SNAPSHOTS / str(share), self._agent(theta, steps), dtype=torch.bfloat16)
+                self.kept.add(passed)
 
     def _share(self, steps: int) -> int:
         """How much of the run these steps are, in whole percent; more than half of the first counts as one."""
@@ -279,20 +356,26 @@ class _Run:
             elif share != named:
                 places[named].rename(places[named].with_name(str(share)))
 
-    def _optimizer_state(self) -> dict[str, torch.Tensor]:
-        """Every tensor of every optimizer's state, by name; they are the shared ones themselves."""
-        return {
+    def _state(self) -> dict[str, torch.Tensor]:
+        """Every tensor that the workers change, by name; they are the shared ones themselves."""
+        optimizers = {
             f"optimizer.{number}.{name}": tensor
-            for number, optimizer in enumerate(self.shared.optimizers)
+            for number, optimizer in enumerate(self.server.optimizers)
             for state in optimizer.state.values()
             for name, tensor in state.items()
         }
+        statistics = {
+            f"statistics.{number}.{name}": tensor
+            for number, part in enumerate(self.server.statistics)
+            for name, tensor in part.named_buffers()
+        }
+        average = {} if self.server.average is None else {"average": self.server.average}
+        return {"theta": self.server.theta, **optimizers, **statistics, **average}
 
     def _restore(self) -> None:
         path = self.directory / RESUME
-        state = self._optimizer_state()
+        state = self._state()
         like = {
-            "theta": self.shared.theta.detach(),
             "steps": torch.tensor(0),
             "episodes": torch.tensor(0),
             "seconds": torch.tensor(0.0, dtype=torch.float64),
@@ -305,34 +388,48 @@ class _Run:
             raise CheckpointError(f"{error} A resumed run keeps its network and its optimizer.") from None
         if not saved["theta"].isfinite().all():
             raise CheckpointError(f"{path} holds weights that are not numbers: train anew, with a lower learning rate.")
-        for name, tensor in state.items():
-            tensor.copy_(saved[name])
-        self._go_on_from(
-            saved["theta"], int(saved["steps"]), seconds=saved["seconds"].item(), episodes=int(saved["episodes"])
-        )
+        with torch.no_grad():
+            for name, tensor in state.items():
+                tensor.copy_(saved[name])
+        self._start_at(int(saved["steps"]), seconds=saved["seconds"].item(), episodes=int(saved["episodes"]))
         recent = saved["recent_returns"]
         self.metrics.recent.extend(recent[~recent.isnan()].tolist())
 
     def _take_over(self) -> None:
         """Goes on from weights without an optimizer's state; what the log tells of time and episodes still counts."""
         steps = steps_of(self.directory)
+        before = saved_run(self.directory).in_force
+        agent = Agent(before, build_model(before, self.spaces), steps)
         try:
-            load_weights(Agent(self.recipe, self.model, steps), self.directory / MODEL)
-        except CheckpointError as error:
+            load_weights(agent, self.directory / MODEL)
+            if before.encoder != self.recipe.encoder:
+                agent = widen(agent)
+            self.model.load_state_dict(agent.model.state_dict())
+        except (CheckpointError, RuntimeError) as error:
             raise CheckpointError(f"{error} A resumed run keeps its network.") from None
-        for segment in segments_of(self.directory):
-            note_segment(self.directory, segment)
         told = next((moment for moment in reversed(read_log(self.directory)) if moment.steps <= steps), None)
         seconds, episodes = (told.seconds, told.episodes) if told else (0.0, 0)
-        theta = parameters_to_vector(self.model.parameters()).detach()
-        self._go_on_from(theta, steps, seconds=seconds, episodes=episodes)
+        self.server.start_from(self.model)
+        self._start_at(steps, seconds=seconds, episodes=episodes)
 
-    def _go_on_from(self, theta: torch.Tensor, steps: int, *, seconds: float, episodes: int) -> None:
-        with torch.no_grad():
-            self.shared.theta.copy_(theta)
+    def _start_at(self, steps: int, *, seconds: float, episodes: int) -> None:
         self.shared.start_at(steps)
         self._rename_snapshots()
         self.metrics = Metrics(seconds=seconds, episodes=episodes, steps=steps)
+
+
+def _continued(recipe: Recipe, directory: Path) -> tuple[Recipe, int, bool]:
+    """The recipe of the whole run in `directory` if it goes on by `recipe`, how many of its phases have begun, and
+    whether it goes on without the optimizer's state. Raises CheckpointError."""
+    saved, missing = saved_run(directory), not (directory / RESUME).exists()
+    try:
+        whole = with_phase(saved.recipe, saved.steps, recipe, fresh_optimizer=missing)
+    except ValueError as error:
+        raise CheckpointError(f"{directory}: {error}. A resumed run keeps its network and its optimizer.") from None
+    phase = whole.phases_begun(saved.steps)
+    begun = whole.schedule[saved.phase : phase]
+    wider = whole.phase(phase).encoder != saved.in_force.encoder
+    return whole, phase, missing or wider or any(each.fresh_optimizer for each in begun)
 
 
 def _passed(share: int) -> int | None:

@@ -10,7 +10,7 @@ from torch import nn
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import RECIPE, SNAPSHOTS, CheckpointError, load_agent, save_agent
 from training.log import LOG
-from training.segments import Segment, note_segment, segments_of
+from training.schedule import saved_run, with_phase
 
 
 @torch.no_grad()
@@ -61,12 +61,12 @@ def widen_run(run: Path, out: Path) -> None:
     """
     if (out / RECIPE).exists():
         raise CheckpointError(f"{out} holds a run already: choose another directory.")
-    wide = widen(load_agent(run))
+    wide, saved = widen(load_agent(run)), saved_run(run)
+    later = saved.recipe.schedule[saved.phase :]
+    whole = with_phase(saved.recipe, saved.steps, replace(wide.recipe, schedule=later), fresh_optimizer=True)
     out.mkdir(parents=True, exist_ok=True)
-    for segment in (*segments_of(run), Segment(wide.steps, wide.recipe)):
-        note_segment(out, segment)
     if (run / LOG).exists():
         shutil.copyfile(run / LOG, out / LOG)
     if (run / SNAPSHOTS).exists():
         shutil.copytree(run / SNAPSHOTS, out / SNAPSHOTS, dirs_exist_ok=True)
-    save_agent(out, wide)
+    save_agent(out, wide, run=whole, phase=whole.phases_begun(saved.steps))

@@ -4,7 +4,9 @@ from dataclasses import asdict
 
 import yaml
 
+from a3c_core.envs import is_atari
 from a3c_core.evaluation import Score
+from a3c_core.recipe import Recipe
 from zoo.entry import ZooEntry
 
 
@@ -15,7 +17,29 @@ def points(number: float) -> str:
 
 def score_words(score: Score) -> str:
     """Mean, spread and conditions in a sentence."""
-    return f"{mean_and_spread(score)}, median {points(score.median)}, best {points(score.best)} ({score.conditions})"
+    told = f"{score.conditions}{f', {distinct_words(score)}' if score.distinct else ''}"
+    return f"{mean_and_spread(score)}, median {points(score.median)}, best {points(score.best)} ({told})"
+
+
+def distinct_words(score: Score) -> str:
+    """How many of a score's games differ in their actions."""
+    return f"{score.distinct} of them distinct" if score.distinct < len(score.returns) else "all distinct"
+
+
+def seeds_words(entry: ZooEntry) -> str:
+    """What the seeds of its scores have to do with training."""
+    if not is_atari(entry.recipe.env):
+        return "Training never used these seeds."
+    return (
+        "Training never used these seeds. Under the classic protocol they only choose how many no-ops, up to 30, begin "
+        "a game, and training began its games in the same ways; an agent with likeliest actions repeats games."
+    )
+
+
+def hours_words(entry: ZooEntry) -> str:
+    """How long the training took, and of what that is the time."""
+    alone = ", of the branch that was kept alone" if entry.whole.schedule else ""
+    return f"{duration(entry.hours)}{alone}"
 
 
 def mean_and_spread(score: Score) -> str:
@@ -70,18 +94,28 @@ def learning_words(entry: ZooEntry) -> str:
     return ", ".join(f"{points(mean)} at {min(share, entry.done)} %" for share, mean in sorted(entry.learning.items()))
 
 
+def phase_words(recipe: Recipe) -> list[str]:
+    """A line for each phase of a schedule."""
+    return [
+        f"from step {phase.at:,}: {', '.join(f'{name}={value}' for name, value in phase.changes.items())}"
+        f"{', the optimizer anew' if phase.fresh_optimizer or 'encoder' in phase.changes else ''}"
+        for phase in recipe.schedule
+    ]
+
+
 def description(entry: ZooEntry) -> str:
     """All that is known of one agent, for a terminal."""
-    numbers = ", ".join(f"{name}={value}" for name, value in asdict(entry.recipe).items())
+    numbers = ", ".join(f"{name}={value}" for name, value in asdict(entry.recipe).items() if name != "schedule")
     return "\n".join(
         [
             f"{entry.name}: {entry.summary}",
             f"  environment  {entry.recipe.env}",
             *(f"  score        {score_words(score)}" for score in (entry.score, entry.sticky_score) if score),
-            f"  trained      {entry.score.steps:,} steps in {duration(entry.hours)} on {entry.machine}",
+            f"  trained      {entry.score.steps:,} steps in {hours_words(entry)}, on {entry.machine}",
             *([f"  limits       {entry.limits}"] if entry.limits else []),
             *([f"  learning     {learning_words(entry)}"] if entry.learning else []),
             "  made by      " + entry.command.replace("\n", "\n" + 15 * " "),
+            *(f"  phase        {words}" for words in phase_words(entry.whole)),
             f"  weights      {entry.parameters:,} in {entry.directory}, licence {entry.licence}",
             f"  recipe       {numbers}",
         ]
@@ -138,11 +172,11 @@ CARD = """\
 
 {summary}
 
-| Conditions | Mean ± std | Median | Best | Standard error | Games |
-| --- | --- | --- | --- | --- | --- |
+| Conditions | Mean ± std | Median | Best | Standard error | Games | Distinct games |
+| --- | --- | --- | --- | --- | --- | --- |
 {scores}
 
-Training never used these seeds. `results.json` holds the games that were played again before publishing.
+{seeds} `results.json` holds the games that were played again before publishing.
 
 ## Use it
 
@@ -163,9 +197,9 @@ python -m zoo verify {repo}                    # its files' hashes, and the scor
 {command}
 ```
 
-{steps:,} steps of the agent in {duration} on {machine}, with the asynchronous advantage actor-critic of
+{steps:,} steps of the agent in {duration}, on {machine}, with the asynchronous advantage actor-critic of
 [Mnih et al. 2016](https://arxiv.org/abs/1602.01783). `recipe.json` holds every number of the
-recipe that it ended with, `log.jsonl` and the metrics tab what it went through.{snapshots}{learning}
+recipe that it ended with, `log.jsonl` and the metrics tab what it went through.{phases}{snapshots}{learning}
 
 ## Limits
 
@@ -184,14 +218,20 @@ def model_card(entry: ZooEntry, repo: str) -> str:
         summary=entry.summary,
         scores="\n".join(
             f"| {score.conditions} | {mean_and_spread(score)} | {points(score.median)} | {points(score.best)} "
-            f"| {score.standard_error:.2g} | {len(score.returns)} |"
+            f"| {score.standard_error:.2g} | {len(score.returns)} "
+            f"| {'not counted' if score.distinct is None else score.distinct} |"
             for score in entry.scores
         ),
         repo=repo,
         usage=usage(repo, greedy=entry.score.greedy),
-        command=entry.command,
+        seeds=seeds_words(entry),
+        command=f"python -m training repeat {repo}",
+        phases=f" Its training had {len(entry.whole.schedule) + 1} phases; `config.json` holds all that changed, and "
+        f"`--dry-run` prints it."
+        if entry.whole.schedule
+        else "",
         steps=entry.score.steps,
-        duration=duration(entry.hours),
+        duration=hours_words(entry),
         machine=entry.machine,
         snapshots=f" `snapshots/` holds the agent after {', '.join(snapshots)} % of its training." if snapshots else "",
         learning=f" Mean return of 20 games, actions drawn: {learning_words(entry)}." if entry.learning else "",

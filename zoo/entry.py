@@ -51,14 +51,16 @@ class ZooEntry:
     summary: Annotated[str, Field(max_length=300)]
     """One line about the agent."""
     limits: Annotated[str, Field(max_length=600)] = ""
-    """What it does badly, as seen in its games, in a few sentences."""
+    """What it does badly, as seen in its games, and what its record cannot tell, in a few sentences."""
     licence: str = "MIT"
     recipe: Recipe
     """What it was trained by; at the end, where that was changed on the way."""
+    training: Recipe | None = None
+    """The recipe of the whole run, with its schedule, where it went through more than one phase."""
     command: str
-    """The command that made it, or a line for each part of the training."""
+    """The command that trains it again."""
     hours: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    """Wall-clock hours of its training."""
+    """Wall-clock hours of its training; of a run that was chosen among branches, those of the branch that was kept."""
     machine: str
     """What it was trained on."""
     parameters: int
@@ -85,6 +87,11 @@ class ZooEntry:
         """Shares of the training, in percent, of which the agent as it was then is kept; 0 is before training."""
         kept = {int(path.parts[1]) for path in map(PurePosixPath, self.sha256) if path.parts[0] == SNAPSHOTS}
         return sorted({0, 100} | kept)
+
+    @property
+    def whole(self) -> Recipe:
+        """The recipe of its whole training."""
+        return self.training or self.recipe
 
     @property
     def done(self) -> int:

@@ -15,7 +15,7 @@ from ui.agents.routes import FILES
 from ui.agents.stills import FIRST_CHUNK
 from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
-from zoo.card import duration, learning_words, mean_and_spread, usage
+from zoo.card import duration, hours_words, learning_words, mean_and_spread, seeds_words, usage
 from zoo.entry import ZooEntry
 from zoo.peers import peers_of
 
@@ -34,7 +34,7 @@ def agent_page(entry: ZooEntry) -> str:
 
 def opening(entry: ZooEntry) -> str:
     """Name, summary, game, what can be done with it."""
-    trained = f"{entry.score.steps:,} steps in {duration(entry.hours)}"
+    trained = f"{entry.score.steps:,} steps in {hours_words(entry)}"
     facts = fact("Score", spread(entry.score)) + fact("Trained", trained, f"on {entry.machine}")
     return (
         '<p class="back"><a href="?zoo=" data-zoo="">‹ All agents</a></p>'
@@ -151,7 +151,7 @@ def scores(entry: ZooEntry) -> str:
     return (
         f'<section><h3>What it scores</h3><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
         f"</table></div>{f'<p>{escape(entry.limits)}</p>' if entry.limits else ''}"
-        '<p class="small">Training never used these seeds. The interval is ± 1.96 standard errors.</p>'
+        f'<p class="small">{escape(seeds_words(entry))} The interval is ± 1.96 standard errors.</p>'
         f'<div class="learning">{scale(score_marks(entry), "Beside what others have published")}{bars}</div></section>'
     )
 

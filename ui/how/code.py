@@ -11,10 +11,11 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from a3c_core.loss import a3c_loss, advantages
+from a3c_core.loss import a3c_loss, advantages, batch_of
 from a3c_core.model import ActorCritic, LSTMCore
 from a3c_core.rollout import Stepper
-from a3c_core.worker import Shared, work
+from a3c_core.shared import SharedParameters
+from a3c_core.worker import work
 
 ROOT = Path(__file__).parents[2]
 INDENT = "    "
@@ -35,21 +36,21 @@ PIECES: dict[str, Piece] = {
     "rollout_step": Piece(Stepper.rollout, "self._obs, reward", "learner_reward = "),
     "rollout_end": Piece(Stepper.rollout, "cut_short = ", "rewards.append"),
     "rollout_discount": Piece(Stepper.rollout, "stops = ", "self._reset"),
-    "rollout_return": Piece(Stepper.rollout, "parts = ", "end"),
+    "rollout_return": Piece(Stepper.rollout, "values.append(self", "rollout = "),
     "deltas": Piece(advantages, "deltas = ", "decay = "),
     "estimates": Piece(advantages, "estimate, ", "end"),
-    "loss_look": Piece(a3c_loss, "with Recall", "policy, values, _"),
-    "loss_constants": Piece(a3c_loss, "fixed = ", "returns = "),
-    "loss_weight": Piece(a3c_loss, "weight = ", "weight = (advantage"),
-    "loss_terms": Piece(a3c_loss, "policy_loss = ", "total = "),
+    "loss_look": Piece(a3c_loss, "policy, values, _"),
+    "loss_constants": Piece(batch_of, "estimates = ", "returns = "),
+    "loss_weight": Piece(a3c_loss, "weight = ", "weight = (weight"),
+    "loss_terms": Piece(a3c_loss, "log_probs = ", "total = "),
     "work_begin": Piece(work, "envs = ", "n_steps = "),
     "work_pull": Piece(work, "while ", "seen = "),
-    "work_play": Piece(work, "rollout = "),
-    "work_learn": Piece(work, "with Activity", "gradient, norm"),
+    "work_play": Piece(work, "rollout = ", "steps, returns = "),
+    "work_learn": Piece(work, "for number, batch", "gradient, norm"),
     "work_push": Piece(work, "before = "),
-    "work_report": Piece(work, "parts = ", "report("),
-    "pull": Piece(Shared.pull, "def ", "end"),
-    "push": Piece(Shared.push, "def ", "end"),
+    "work_report": Piece(work, "_, *parts = ", "report("),
+    "pull": Piece(SharedParameters.pull, "def ", "end"),
+    "push": Piece(SharedParameters.push, "def ", "end"),
     "lstm": Piece(LSTMCore.forward, "def ", "end"),
 }
 """By the names that the text has for them."""

@@ -1,6 +1,7 @@
-"""When the workers of a real training pulled, played, learnt and pushed: `Shared` behind a clock."""
+"""When the workers of a real training pulled, played, learnt and pushed: the shared parameters behind a clock."""
 
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,12 +10,13 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from torch import Tensor
 from torch import multiprocessing as mp
 from torch.multiprocessing.queue import Queue
-from torch.nn.utils import parameters_to_vector
 
 from a3c_core.envs import Spaces, make_envs, spaces_of, training_seed
-from a3c_core.model import build_model
+from a3c_core.model import ActorCritic, build_model
+from a3c_core.normalization import Moments
 from a3c_core.recipe import Recipe
-from a3c_core.worker import Report, Shared, work
+from a3c_core.shared import Parameters, SharedParameters
+from a3c_core.worker import Report, work
 
 
 class Update(NamedTuple):
@@ -45,7 +47,7 @@ class Update(NamedTuple):
 class Clocked:
     """The shared side of one worker, which notes when its verbs are used. `work` knows no difference."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Parameters) -> None:
         self._shared = shared
         self.updates: list[Update] = []
         self.stepped = 0.0
@@ -68,6 +70,9 @@ class Clocked:
         before = self._shared.push(gradient, rank=rank, steps=steps)
         self.updates.append(Update(rank, self._pull, self._play, self.stepped, push, now(), self._seen, before))
         return before
+
+    def normalize(self, model: ActorCritic, moments: Sequence[Moments] = ()) -> None:
+        self._shared.normalize(model, moments)
 
     def make(self, recipe: Recipe, count: int) -> VectorEnv:
         """The worker's environments, whose steps are noted too."""
@@ -94,8 +99,8 @@ def traced(recipe: Recipe) -> list[Update]:
     """Trains `recipe` and returns all updates in the order in which they were made."""
     context = mp.get_context("spawn")
     spaces = spaces_of(recipe)
-    weights = parameters_to_vector(build_model(recipe, spaces).parameters()).detach()
-    shared, queue = Shared(recipe, weights, context), context.Queue()
+    shared = SharedParameters.of_model(recipe, build_model(recipe, spaces), context)
+    queue = context.Queue()
     started = context.Barrier(recipe.workers)
     arguments = (recipe, spaces, shared, queue, started)
     workers = [context.Process(target=_worker, args=(rank, *arguments)) for rank in range(recipe.workers)]
@@ -107,7 +112,7 @@ def traced(recipe: Recipe) -> list[Update]:
     return sorted(updates, key=lambda update: update.before)
 
 
-def _worker(rank: int, recipe: Recipe, spaces: Spaces, shared: Shared, queue: Queue, started: Any) -> None:  # noqa: ANN401
+def _worker(rank: int, recipe: Recipe, spaces: Spaces, shared: Parameters, queue: Queue, started: Any) -> None:  # noqa: ANN401
     torch.set_num_threads(1)
     torch.manual_seed(training_seed(recipe, rank, 0))
     clocked = Clocked(shared)

@@ -1,0 +1,56 @@
+"""Files of older schema versions, brought to the newest one when they are read: pure functions on the JSON's dicts.
+
+A new version is a new line in MIGRATIONS, from the version before it. A new field of Recipe is a new line in
+RECIPE_FIELDS, with the value that means what every run had before there was the field.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+SCHEMA_VERSION = 2
+
+RECIPE_FIELDS: dict[int, dict[str, Any]] = {
+    2: {
+        "passes": 1,
+        "minibatches": 1,
+        "clip_ratio": None,
+        "normalize_observations": False,
+        "normalize_rewards": False,
+        "average_decay": None,
+        "schedule": [],
+    },
+}
+"""The recipe's fields by the schema version that introduced them, each with what older recipes meant."""
+
+
+def migrate(record: dict[str, Any], version: int) -> dict[str, Any]:
+    """A record of that schema version as the newest one has it. The record itself is left alone.
+
+    What a field holds is not checked here: a record that was broken stays so, for the strict reading that follows.
+    """
+    for older in range(version, SCHEMA_VERSION):
+        record = MIGRATIONS[older](record)
+    return record
+
+
+def _from_1(record: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 called the parts of a run its sittings, and recipes had fewer fields."""
+    if "sittings" in record:
+        record = {("segments" if name == "sittings" else name): value for name, value in record.items()}
+    return with_recipe_fields(record, RECIPE_FIELDS[2])
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1}
+"""What makes a record of a version one of the next."""
+
+
+def with_recipe_fields(record: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """The record with the added fields in each recipe that it holds: its own, and those of its segments."""
+    changed = dict(record)
+    if isinstance(recipe := record.get("recipe"), dict):
+        changed["recipe"] = added | recipe
+    if isinstance(segments := record.get("segments"), list):
+        changed["segments"] = [
+            with_recipe_fields(segment, added) if isinstance(segment, dict) else segment for segment in segments
+        ]
+    return changed

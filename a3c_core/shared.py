@@ -1,0 +1,184 @@
+"""What the workers share, and how the processes of one machine share it.
+
+ParameterServer holds the state: weights, optimizer, statistics. SharedParameters puts it into shared memory and hands
+it to worker processes. A worker uses the verbs of `Parameters` alone, so another engine (a server in another process or
+on another machine) can stand behind them.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from copy import deepcopy
+from multiprocessing.context import BaseContext
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector
+
+from a3c_core.model import ActorCritic
+from a3c_core.normalization import Moments, RunningMoments
+from a3c_core.optim import build_optimizers
+from a3c_core.recipe import Recipe
+
+AVERAGE_EVERY = 8
+"""Updates from one step of the weights' average to the next: each step reads all weights."""
+
+
+class Parameters(Protocol):
+    """The shared parameters as a worker sees them."""
+
+    first_step: int
+    """Steps that the run had behind it when its workers were started."""
+
+    def should_continue(self) -> bool:
+        """Whether there are steps left and nobody asked to stop."""
+
+    def pull(self, weights: list[Tensor]) -> int:
+        """Copies the newest weights into a worker's own; returns how many updates they have seen."""
+
+    def push(self, gradient: Tensor, *, rank: int, steps: int) -> int:
+        """Makes an update with a worker's gradient; returns the updates that were made before this one."""
+
+    def normalize(self, model: ActorCritic, moments: Sequence[Moments] = ()) -> None:
+        """Adds the moments of a rollout to the running statistics, and copies these into a worker's model."""
+
+
+class ParameterServer:
+    """The state that all workers change: weights theta, optimizer, running statistics, the weights' average."""
+
+    def __init__(self, recipe: Recipe, weights: Tensor, statistics: Iterable[RunningMoments] = ()) -> None:
+        """Starts from copies of the weights [size] and statistics of a model. Raises ValueError for a missing GPU."""
+        self.recipe = recipe
+        weights = weights.to(device_of(recipe.shared_device), copy=True)
+        self.theta = nn.Parameter(weights.share_memory_())
+        self.optimizers = build_optimizers(self.theta, recipe)
+        self.statistics = [deepcopy(part).double().share_memory() for part in statistics]
+        self.average = None if recipe.average_decay is None else weights.clone().share_memory_()
+
+    @torch.no_grad()
+    def start_from(self, model: ActorCritic) -> None:
+        """Takes over the weights and statistics of `model`; the optimizer stays as it is."""
+        self.theta.copy_(parameters_to_vector(model.parameters()))
+        if self.average is not None:
+            self.average.copy_(self.theta)
+        for statistics, part in zip(self.statistics, model.normalizer.running(), strict=True):
+            statistics.load_state_dict(part.state_dict())
+
+    def step(self, gradient: Tensor, *, rank: int, learning_rate: float) -> None:
+        """One step of the optimizer of worker `rank`."""
+        optimizer = self.optimizers[rank % len(self.optimizers)]
+        optimizer.param_groups[0]["lr"] = learning_rate
+        (theta,) = optimizer.param_groups[0]["params"]
+        theta.grad = gradient.to(theta.device)
+        optimizer.step()
+        if theta.is_cuda:  # kernels are queued: another process must not begin before these have ended
+            torch.cuda.synchronize(theta.device)
+
+    def normalize(self, model: ActorCritic, moments: Sequence[Moments] = ()) -> None:
+        """Adds the moments of a rollout to the running statistics, and copies these into a worker's model."""
+        for statistics, new in zip(self.statistics, moments, strict=False):
+            statistics.add(new)
+        for part, statistics in zip(model.normalizer.running(), self.statistics, strict=True):
+            part.load_state_dict(statistics.state_dict())
+
+    def follow(self) -> None:
+        """Moves the average of the weights as AVERAGE_EVERY updates would have moved it."""
+        self.average.lerp_(self.theta.detach(), 1.0 - self.recipe.average_decay**AVERAGE_EVERY)
+
+
+class SharedParameters:
+    """A ParameterServer in the shared memory of one machine's processes: lock-free (Hogwild), or one at a time."""
+
+    def __init__(
+        self, recipe: Recipe, weights: Tensor, context: BaseContext, statistics: Iterable[RunningMoments] = ()
+    ) -> None:
+        self.recipe = recipe
+        self.server = ParameterServer(recipe, weights, statistics)
+        self.first_step = 0
+        self.goal = recipe.steps
+        """Steps at which the workers end; to be set before they are started."""
+        self._steps = context.Value("q", 0)
+        self._updates = context.Value("q", 0)
+        self._stop = context.RawValue("b", False)
+        self._turn = nullcontext() if recipe.lock_free else context.Lock()
+        self._statistics = context.Lock()
+        self._pushing = [context.Lock() for _ in range(recipe.workers)]
+        """Each held by its worker alone while it writes, so that waiting for all of them is waiting for a pause."""
+
+    @classmethod
+    def of_model(cls, recipe: Recipe, model: ActorCritic, context: BaseContext) -> "SharedParameters":
+        """Starts from the weights and statistics of `model`, which are copied."""
+        weights = parameters_to_vector(model.parameters()).detach()
+        return cls(recipe, weights, context, model.normalizer.running())
+
+    @property
+    def steps(self) -> int:
+        """Steps of all workers together, in the whole run. Read without the lock, which a killed worker may hold."""
+        return self._steps.get_obj().value
+
+    def start_at(self, steps: int) -> None:
+        """Makes this the continuation of a run that has `steps` steps behind it."""
+        self._steps.value = self.first_step = steps
+
+    def stop(self) -> None:
+        """Asks all workers to end after the rollout that they are in."""
+        self._stop.value = True
+
+    def should_continue(self) -> bool:
+        """Whether there are steps left and nobody asked to stop."""
+        return self.steps < self.goal and not self._stop.value
+
+    def pull(self, weights: list[Tensor]) -> int:
+        """Copies the newest weights into a worker's own (see `flatten`); returns the updates that they have seen.
+
+        Without the lock, updates that other workers make meanwhile may be partly in the copy and are not counted.
+        """
+        with self._turn:
+            seen = self._updates.value
+            newest = self.server.theta.detach().split([len(part) for part in weights])
+            for part, new in zip(weights, newest, strict=True):
+                part.copy_(new)
+        return seen
+
+    def push(self, gradient: Tensor, *, rank: int, steps: int) -> int:
+        """Steps the shared optimizer with a worker's gradient; returns the updates that were made before this one."""
+        rate = self.recipe.learning_rate_at(self.steps)
+        with self._pushing[rank % len(self._pushing)], self._turn:
+            self.server.step(gradient, rank=rank, learning_rate=rate)
+            with self._steps.get_lock():
+                self._steps.value += steps
+            with self._updates.get_lock():
+                before = self._updates.value
+                self._updates.value += 1
+            if self.server.average is not None and before % AVERAGE_EVERY == 0:
+                self.server.follow()
+        return before
+
+    def normalize(self, model: ActorCritic, moments: Sequence[Moments] = ()) -> None:
+        """Adds the moments of a rollout to the running statistics, and copies these into a worker's model."""
+        with self._statistics:
+            self.server.normalize(model, moments)
+
+    @contextmanager
+    def paused(self, seconds: float = 2.0) -> Iterator[None]:
+        """While it is open no worker writes, so what is read is of one moment.
+
+        Gives up waiting after `seconds`: a worker that was killed while it wrote never lets go.
+        """
+        until = time.monotonic() + seconds
+        held = [lock for lock in self._pushing if lock.acquire(timeout=max(0.0, until - time.monotonic()))]
+        try:
+            yield
+        finally:
+            for lock in held:
+                lock.release()
+
+
+def device_of(kind: str, rank: int = 0) -> torch.device:
+    """The CPU, or the GPU of worker `rank`, who take them in turn. Raises ValueError where there is none."""
+    if kind == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ValueError("there is no CUDA device here: train with --device cpu --shared-device cpu")
+    return torch.device("cuda", rank % torch.cuda.device_count())

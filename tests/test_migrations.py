@@ -1,0 +1,98 @@
+"""What older versions wrote still reads: frozen samples of schema version 1, as that version wrote them."""
+
+import json
+import shutil
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from a3c_core.checkpoint import RECIPE, SCHEMA_VERSION, CheckpointError, load_agent, saved_in
+from a3c_core.migrations import MIGRATIONS, RECIPE_FIELDS, migrate
+from a3c_core.recipe import Phase, Recipe
+from training.log import LOG, read_log
+from training.run import train
+from training.schedule import saved_run
+from zoo.entry import read_entry
+
+SCHEMA1 = Path(__file__).parent / "samples" / "schema1"
+ENTRIES = sorted((SCHEMA1 / "entries").glob("*.json"))
+RECIPES = sorted((SCHEMA1 / "weights").glob("*/recipe.json"))
+
+
+@pytest.fixture
+def old_run(tmp_path):
+    """A run of CartPole that was resumed once with other numbers: 6,048 steps by one recipe, then up to 9,024."""
+    return Path(shutil.copytree(SCHEMA1 / "run", tmp_path / "run"))
+
+
+def test_every_field_of_the_recipe_has_a_version_that_introduced_it():
+    first = json.loads(RECIPES[0].read_text())["recipe"].keys()
+    added = [name for version in RECIPE_FIELDS.values() for name in version]
+    assert {field.name for field in fields(Recipe)} <= first | set(added)
+    assert len(added) == len(set(added))
+    assert not first & set(added)
+
+
+def test_every_older_version_has_a_migration():
+    assert sorted(MIGRATIONS) == list(range(1, SCHEMA_VERSION))
+
+
+def test_an_older_recipe_gets_what_a_field_meant_before_it_was_there():
+    recipe = saved_in(SCHEMA1 / "weights" / "pong").recipe
+    for added in RECIPE_FIELDS.values():
+        for name in added.keys() & {field.name for field in fields(Recipe)}:
+            meant = tuple(added[name]) if isinstance(added[name], list) else added[name]
+            assert getattr(recipe, name) == meant
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+def test_an_entry_of_version_1_reads(path):
+    old = json.loads(path.read_text())
+    entry = read_entry(path)
+    assert (entry.name, list(entry.score.returns)) == (old["name"], old["score"]["returns"])
+    assert entry.recipe == saved_in(SCHEMA1 / "weights" / entry.name).recipe
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.parent.name)
+def test_a_recipe_of_version_1_reads_and_keeps_its_numbers(path):
+    old = json.loads(path.read_text())["recipe"]
+    recipe = saved_in(path.parent).recipe
+    assert {name: list(v) if isinstance(v := getattr(recipe, name), tuple) else v for name in old} == old
+
+
+def test_an_agent_of_version_1_plays():
+    agent = load_agent(SCHEMA1 / "weights" / "cartpole")
+    obs, _ = agent.make_env().reset(seed=0)
+    assert agent.act(obs)[0] in (0, 1)
+
+
+def test_a_run_of_version_1_goes_on_and_its_recipe_tells_all_that_it_went_through(old_run):
+    assert [load_agent(place).steps for place in (old_run, old_run / "snapshots" / "1")] == [9024, 96]
+    before = (old_run / LOG).read_text()
+    whole = saved_run(old_run).recipe
+    assert (whole.steps, whole.entropy_cost) == (6000, 0.03)
+    assert whole.schedule == (Phase(at=6048, changes={"steps": 9000, "entropy_cost": 0.01}),)
+    going_on = Recipe(**{field.name: getattr(whole.at(9024), field.name) for field in fields(Recipe)} | {"steps": 9600})
+    for _ in train(going_on, old_run, resume=True):
+        pass
+    assert (old_run / LOG).read_text().startswith(before)
+    assert read_log(old_run)[-1].steps == load_agent(old_run).steps >= 9600
+    assert saved_in(old_run).recipe.schedule == (*whole.schedule, Phase(at=9024, changes={"steps": 9600}))
+    assert json.loads((old_run / RECIPE).read_text())["schema_version"] == SCHEMA_VERSION
+
+
+def test_segments_of_another_run_are_refused(old_run):
+    sittings = json.loads((old_run / "sittings.json").read_text())
+    sittings["sittings"][0]["recipe"]["core"] = "lstm"
+    (old_run / "sittings.json").write_text(json.dumps(sittings))
+    with pytest.raises(CheckpointError, match=r"sittings.json does not belong to the recipe.json beside it"):
+        saved_run(old_run)
+
+
+@pytest.mark.parametrize(
+    "record", [{}, {"recipe": 7}, {"recipe": []}, {"sittings": 7}, {"sittings": [7, {"recipe": 1}]}]
+)
+def test_what_is_broken_stays_so_for_the_strict_reading(record):
+    before = json.dumps(record)
+    assert json.dumps(migrate(record, 1)).replace("segments", "sittings") == before == json.dumps(record)
