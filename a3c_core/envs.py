@@ -9,7 +9,7 @@ import os
 import pickle
 from collections.abc import Callable
 from contextlib import closing
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
@@ -66,6 +66,25 @@ class SameStepCartPole(CartPoleVectorEnv):
         return obs, reward, terminated, truncated, info
 
 
+class Remade(gym.Wrapper):
+    """An environment that is made anew for every episode.
+
+    Box2D's world keeps an order of contacts from one episode to the next, so the seed alone would not determine the
+    game of an environment that keeps its world.
+    """
+
+    def __init__(self, make: Callable[[], gym.Env]) -> None:
+        super().__init__(make())
+        self._make = make
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        generator = self.env.unwrapped.np_random
+        self.env.close()
+        self.env = self._make()
+        self.env.unwrapped.np_random = generator
+        return self.env.reset(seed=seed, options=options)
+
+
 class EnvFactory(NamedTuple):
     """How to make the environments of one family."""
 
@@ -77,9 +96,14 @@ class EnvFactory(NamedTuple):
     """One environment, with a render mode."""
 
 
+REMADE = ("BipedalWalker-v3", "BipedalWalkerHardcore-v3")
+"""Environments that keep their Box2D world; LunarLander and CarRacing do not."""
+
+
 def _made(env: str, render_mode: str | None = None) -> gym.Env:
+    make = partial(gym.make, env, render_mode=render_mode)
     try:
-        return gym.make(env, render_mode=render_mode)
+        return Remade(make) if env in REMADE else make()
     except (gym.error.DependencyNotInstalled, ImportError) as error:
         raise CannotMake(f"{env} needs a package that is not installed: {' '.join(str(error).split())}") from None
 

@@ -21,17 +21,21 @@ class Perturbation(NamedTuple):
 
 HELD_STEPS = 8
 """Steps for which an action is taken in the agent's place: half a second of Atari, so that it is felt."""
+WALKER_PUSH = 2.0
+"""Metres a second that a push gives the walker's hull."""
+WALKER_SIGHT = 0.3 * (600 / 30) / 50
+"""What the walker sees of 1 m/s: BipedalWalker scales by the width of its picture and its frames a second."""
 DIRECTIONS = {"left": -1.0, "right": 1.0}
 """Where a push goes on the picture."""
 
 
-def _push_pole(game: gym.Env, direction: float) -> np.ndarray:
+def _push_pole(game: gym.Env, obs: np.ndarray, direction: float) -> np.ndarray:
     """Adds 0.7 rad/s, which a good agent can just catch; a second push at once, or 1 rad/s, throws the pole."""
     game.state = game.state + np.array([0.0, 0.0, 0.0, 0.7 * direction])
     return game.state.astype(np.float32)
 
 
-def _push_rod(game: gym.Env, direction: float) -> np.ndarray:
+def _push_rod(game: gym.Env, obs: np.ndarray, direction: float) -> np.ndarray:
     """Adds 2 rad/s, enough to topple a rod that stands, so that its end moves `direction` on the picture."""
     angle, speed = game.state  # counted counter-clockwise from upright: above the axle that is to the left
     push = -2.0 * direction * np.copysign(1.0, np.cos(angle))
@@ -40,8 +44,24 @@ def _push_rod(game: gym.Env, direction: float) -> np.ndarray:
     return np.array([np.cos(angle), np.sin(angle), speed], dtype=np.float32)
 
 
-PUSHES: dict[str, Callable[[gym.Env, float], np.ndarray]] = {"CartPole-v1": _push_pole, "Pendulum-v1": _push_rod}
-"""What a push does to a game's state; returns what the agent sees of it. Other games take actions instead."""
+def _push_walker(game: gym.Env, obs: np.ndarray, direction: float) -> np.ndarray:
+    """Adds WALKER_PUSH m/s to the hull, which a good agent can just catch."""
+    x, y = game.hull.linearVelocity
+    game.hull.linearVelocity = (x + WALKER_PUSH * direction, y)
+    pushed = obs.copy()
+    pushed[2] += WALKER_SIGHT * WALKER_PUSH * direction
+    return pushed
+
+
+Push = Callable[[gym.Env, np.ndarray, float], np.ndarray]
+PUSHES: dict[str, Push] = {
+    "CartPole-v1": _push_pole,
+    "Pendulum-v1": _push_rod,
+    "BipedalWalker-v3": _push_walker,
+    "BipedalWalkerHardcore-v3": _push_walker,
+}
+"""What a push does to a game's state, given what the agent would see and the direction; returns what it sees then.
+Other games take actions instead."""
 
 
 def perturbations_of(recipe: Recipe) -> tuple[str, ...]:
@@ -77,7 +97,7 @@ class Perturbed(gym.Wrapper):
         """Does what is to be done before the next step; returns what the agent sees then."""
         for kind in [kind for step, kind in self._perturbations if step == self._step]:
             if self._push:
-                obs = self._push(self.env.unwrapped, DIRECTIONS[kind])
+                obs = self._push(self.env.unwrapped, obs, DIRECTIONS[kind])
             else:
                 self._held = [np.int64(kind)] * HELD_STEPS
         return obs

@@ -10,6 +10,7 @@ import pytest
 from a3c_core.envs import (
     ENVS,
     FIRST_TRAINING_SEED,
+    REMADE,
     UnknownEnv,
     final_observations,
     make_env,
@@ -145,6 +146,36 @@ def test_only_shipped_or_registered_environments_are_made(env, door):
         door(Recipe(env=env))
     del gym.registry["Foreign-v0"]
     assert "this" not in sys.modules
+
+
+def observations(env, seed):
+    """What 200 random actions lead to in a game."""
+    actions = np.random.default_rng(seed)
+    seen = [env.reset(seed=seed)[0]]
+    for _ in range(200):
+        obs, _, terminated, *_ = env.step(actions.uniform(-1, 1, env.action_space.shape).astype(np.float32))
+        seen.append(obs)
+        if terminated:
+            break
+    return np.array(seen)
+
+
+@pytest.mark.parametrize("env", REMADE)
+def test_the_seed_determines_a_walk_whatever_was_played_before(env):
+    recipe = Recipe(env=env)
+    alone = [observations(make_env(recipe), seed) for seed in range(6)]
+    reused = make_env(recipe)
+    for seed in (3, 1, 5, 0, 2, 4):
+        np.testing.assert_array_equal(observations(reused, seed), alone[seed])
+
+
+def test_walks_without_a_seed_differ_and_repeat_with_the_first_ones_seed():
+    def first_two(seed):
+        env = make_env(Recipe(env="BipedalWalkerHardcore-v3"))
+        return [env.reset(seed=seed)[0], env.reset()[0]]
+
+    np.testing.assert_array_equal(first_two(0), first_two(0))
+    assert (first_two(0)[0] != first_two(0)[1]).any()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 999, 123_456_789, 10**9 - 1])

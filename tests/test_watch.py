@@ -21,7 +21,7 @@ from a3c_core.agent import Agent
 from a3c_core.model import DiscretePolicy
 from a3c_core.recipe import Recipe
 from playback.episode import play, playback_steps, render
-from playback.perturbation import HELD_STEPS, Perturbation
+from playback.perturbation import HELD_STEPS, WALKER_PUSH, WALKER_SIGHT, Perturbation
 from playback.saliency import saliency
 from tests import toy
 from tests.browsing import needs_chromium, visit
@@ -37,6 +37,7 @@ from ui.watch.early import BeginEarly
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
+WALKER = Agent.untrained(Recipe(env="BipedalWalker-v3"))
 PONG = Agent.untrained(Recipe(env="ALE/Pong-v5", encoder="a3c", core="lstm", core_size=8, head_layers=()))
 with torch.no_grad():
     PONG.model.policy.logits[-1].weight.mul_(1000.0)  # fresh policies hardly care what they see
@@ -79,7 +80,7 @@ def test_a_kept_step_is_looked_at_as_it_was_when_it_was_played():
 PUSHED = (Perturbation(20, "left"), Perturbation(40, "right"))
 
 
-@pytest.mark.parametrize("agent", [toy.balancer(), PENDULUM], ids=["cartpole", "pendulum"])
+@pytest.mark.parametrize("agent", [toy.balancer(), PENDULUM, WALKER], ids=["cartpole", "pendulum", "walker"])
 def test_a_nudged_game_repeats_and_is_the_game_until_the_nudge(agent):
     plain, nudged, again = (play(agent, 3, perturbations=nudges, max_steps=60) for nudges in ((), PUSHED, PUSHED))
     for ours, theirs in zip(nudged, again, strict=True):
@@ -98,6 +99,16 @@ def test_a_push_goes_where_it_says(kind, way):
         swing = after[-1] - before[-1]
         above = 1.0 if agent is not PENDULUM else -np.sign(before[0])  # the rod's angle is counted the other way round
         assert np.sign(swing * above) == way
+
+
+@pytest.mark.parametrize(("kind", "way"), [("left", -1.0), ("right", 1.0)])
+def test_the_walker_sees_at_once_how_fast_a_push_made_it(kind, way):
+    pushes = ((), (Perturbation(5, kind),))
+    before, after, *_ = (
+        np.stack([s.obs for s in islice(playback_steps(WALKER, 3, perturbations=p), 7)]) for p in pushes
+    )
+    assert after[5, 2] - before[5, 2] == pytest.approx(way * WALKER_SIGHT * WALKER_PUSH)
+    assert after[6, 2] - before[6, 2] == pytest.approx(way * WALKER_SIGHT * WALKER_PUSH, rel=0.5)  # as the game sees it
 
 
 def test_an_action_is_taken_in_the_agents_place_and_the_film_shows_it():

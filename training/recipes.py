@@ -22,6 +22,20 @@ LIVES = {
 }
 """What the games with lives have in common."""
 
+PASSES = {
+    "envs_per_worker": 16,
+    "n_steps": (128,),
+    "passes": 10,
+    "minibatches": 16,
+    "clip_ratio": 0.2,
+    "normalize_observations": True,
+    "normalize_rewards": True,
+}
+"""Several clipped passes over each rollout, and numbers of any scale: what learns in most vector environments."""
+
+WALKER = PASSES | {"learning_rate": 3e-4, "entropy_cost": 0.0}
+"""What the two-legged robots have in common."""
+
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
         env="CartPole-v1",
@@ -59,4 +73,6 @@ RECIPES: dict[str, Recipe] = {
     ),
     "breakout": Recipe(env="ALE/Breakout-v5", **ATARI, **LIVES),
     "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI, **LIVES),
+    "bipedal_walker": Recipe(env="BipedalWalker-v3", steps=5_000_000, **WALKER),
+    "bipedal_walker_hardcore": Recipe(env="BipedalWalkerHardcore-v3", steps=100_000_000, **WALKER),
 }

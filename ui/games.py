@@ -28,6 +28,18 @@ GAMES: dict[str, Game] = {
         "#b3263a",
         "#ff8f94",
     ),
+    "BipedalWalker-v3": Game(
+        "Bipedal Walker",
+        "Walk to the far end on two legs without a fall: some 300 points, less what the motors use.",
+        "#0e6b63",
+        "#6fd3c7",
+    ),
+    "BipedalWalkerHardcore-v3": Game(
+        "Bipedal Walker Hardcore",
+        "The same walk over stumps, pits and stairs: some 300 points for the whole way, a fall costs 100.",
+        "#5b5a12",
+        "#d3cf6d",
+    ),
     "ALE/Pong-v5": Game(
         "Pong",
         "First to 21 points. The return is the lead: 21 is a perfect game, -21 a lost one.",

@@ -170,6 +170,11 @@ ALL_ACTIONS = ["wait", "fire", *DIRECTIONS, *(f"{direction}, fire" for direction
 """What each action of an Atari's full set does, in ALE's order."""
 
 
+WALKER = ["hip 1", "knee 1", "hip 2", "knee 2"]
+NUMBERS = {"Pendulum-v1": ["push"], "BipedalWalker-v3": WALKER, "BipedalWalkerHardcore-v3": WALKER}
+"""What each real number of an action moves."""
+
+
 def action_names(recipe: Recipe) -> list[str] | None:
     """What each action does, or its number where nobody wrote that down; each choice's values one after the other where
     an action is several. None for real numbers."""
@@ -187,7 +192,7 @@ def number_names(recipe: Recipe) -> list[str]:
     """Names of the real numbers that an action is; none where it is a choice."""
     action = spaces_of(recipe).action
     count = math.prod(action.shape) if isinstance(action, Box) else 0
-    return ["push"] if count == 1 else [f"action {number}" for number in range(count)]
+    return NUMBERS.get(recipe.env) or [f"action {number}" for number in range(count)]
 
 
 def packed(part: list[PlaybackStep], first: int, over: bool, palette: Palette, about: dict[str, Any]) -> bytes:
