@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 from a3c_core.envs import Spaces, is_atari, spaces_of
 from a3c_core.model import fitting_encoders
 from a3c_core.recipe import Recipe
-from training.recipes import ATARI, LIVES, RECIPES
+from training.recipes import ATARI, LIVES, PASSES, RECIPES
 
 
 class Kind(NamedTuple):
@@ -20,13 +20,22 @@ class Kind(NamedTuple):
     """Whether it takes real numbers; else it takes choices."""
 
 
-VECTOR = {"envs_per_worker": 16, "n_steps": (32,)}
-FRAMES = {"steps": 5_000_000, "layer_norm": True, "head_layers": (), "normalize_advantages": False}
+FRAMES = {
+    "envs_per_worker": 8,
+    "n_steps": (128,),
+    "passes": 3,
+    "minibatches": 4,
+    "clip_ratio": 0.1,
+    "layer_norm": True,
+    "head_layers": (),
+    "normalize_rewards": True,
+    "learning_rate": 5e-4,
+}
 DEFAULTS: dict[Kind, dict[str, Any]] = {
-    Kind(frames=False, continuous=False): VECTOR | {"steps": 1_000_000, "learning_rate": 2e-3},
-    Kind(frames=False, continuous=True): VECTOR | {"steps": 2_000_000, "learning_rate": 1e-3, "entropy_cost": 0.0},
-    Kind(frames=True, continuous=False): FRAMES | {"learning_rate": 5e-4},
-    Kind(frames=True, continuous=True): FRAMES | {"learning_rate": 3e-4, "entropy_cost": 0.0},
+    Kind(frames=False, continuous=False): PASSES | {"steps": 1_000_000, "learning_rate": 1e-3},
+    Kind(frames=False, continuous=True): PASSES | {"steps": 2_000_000, "learning_rate": 3e-4, "entropy_cost": 0.0},
+    Kind(frames=True, continuous=False): FRAMES | {"steps": 5_000_000},
+    Kind(frames=True, continuous=True): FRAMES | {"steps": 5_000_000, "learning_rate": 3e-4, "entropy_cost": 0.0},
 }
 """The numbers that an environment begins with; its encoder is the first that reads what it shows."""
 

@@ -163,7 +163,7 @@ ACTIONS = {
     "ALE/Breakout-v5": ["wait", "fire", "right", "left"],
     "ALE/SpaceInvaders-v5": ["wait", "fire", "right", "left", "right, fire", "left, fire"],
 }
-"""What each action does; Pendulum's is a torque."""
+"""What each action does."""
 
 DIRECTIONS = ["up", "right", "left", "down", "up right", "up left", "down right", "down left"]
 ALL_ACTIONS = ["wait", "fire", *DIRECTIONS, *(f"{direction}, fire" for direction in DIRECTIONS)]
