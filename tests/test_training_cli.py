@@ -336,6 +336,7 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "train": f"name a recipe ({', '.join(RECIPES)}), an environment (--env ID)",
         "train tetris": f"unknown recipe 'tetris': choose one of {', '.join(RECIPES)}",
         "train cartpole --gamma 1.5": "gamma: Input should be less than or equal to 1",
+        "train pong --no-normalize-advantages --gamma 1.5": "gamma: Input should be less than or equal to 1",
         "train pong --pixel-shift 1": "pixel_shift: Input should be less than or equal to 0",
         "train pong --encoder resnet --out new": "unknown encoder 'resnet': choose one of vector, a3c",
         "train --env Nothing-v0": "unknown environment 'Nothing-v0'",

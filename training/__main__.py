@@ -33,7 +33,7 @@ from training.widen import widen_run
 from zoo.entry import homes, write_entry
 
 RUNS = Path("runs")
-CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes)
 
 
 Name = Annotated[str | None, tyro.conf.arg(metavar="{" + ",".join(RECIPES) + "}")]
