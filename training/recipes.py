@@ -74,5 +74,7 @@ RECIPES: dict[str, Recipe] = {
     "breakout": Recipe(env="ALE/Breakout-v5", **ATARI, **LIVES),
     "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI, **LIVES),
     "bipedal_walker": Recipe(env="BipedalWalker-v3", steps=5_000_000, **WALKER),
-    "bipedal_walker_hardcore": Recipe(env="BipedalWalkerHardcore-v3", steps=100_000_000, **WALKER),
+    "bipedal_walker_hardcore": Recipe(
+        env="BipedalWalkerHardcore-v3", steps=100_000_000, head_layers=(128, 128), **WALKER
+    ),
 }
