@@ -29,6 +29,8 @@ from training.keep import keep
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
 from training.schedule import command_of, parts_of, saved_run, schedule_json
+from training.search import plan as plan_of_study
+from training.search import read_results, read_study, report, search
 from training.widen import widen_run
 from zoo.entry import homes, write_entry
 
@@ -187,6 +189,32 @@ def new_directory(recipe: Recipe) -> Path:
     """A directory in runs/ that is not there yet."""
     stem = f"{recipe.env.removeprefix('ALE/')}-seed{recipe.seed}"
     return next(path for n in range(1, 10**6) if not (path := RUNS / f"{stem}-{n}").exists())
+
+
+def search_(
+    study: Positional[Path], /, *, out: Path | None = None, dry_run: bool = False, steps_per_second: float = 1500.0
+) -> None:
+    """Compare settings of recipes by successive halving: train all for a while, and only the best for longer.
+
+    Ctrl-C and a kill lose nothing: the same command goes on.
+
+    Args:
+        study: a JSON file that says what to compare, as training/studies/atari.json does.
+        out: directory for the trainings, results.jsonl and table.md; by default runs/search-NAME, after the file.
+        dry_run: print what it would do and train nothing.
+        steps_per_second: what --dry-run takes a training's speed to be.
+    """
+    what, directory = read_study(study), out or RUNS / f"search-{study.stem}"
+    print(plan_of_study(what, steps_per_second=steps_per_second), flush=True)
+    if dry_run:
+        return
+    for result in search(what, directory, stop=_interrupted.is_set):
+        print(json.dumps(dataclasses.asdict(result)), flush=True)
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
+    table = report(what, read_results(directory))
+    (directory / "table.md").write_text(table, encoding="utf-8")
+    print(table, end="")
 
 
 def widen_(run: Positional[Path], /, *, out: Path) -> None:
@@ -456,6 +484,7 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
         commands = {
             "train": partial(train_, recipe=recipe),
             "repeat": repeat_,
+            "search": search_,
             "widen": widen_,
             "evaluate": evaluate_,
             "keep": keep_,
@@ -470,7 +499,7 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
-        print("stopped: the same command does it from the start", file=sys.stderr)
+        print("stopped: the same command does it again, and `search` goes on where it was", file=sys.stderr)
         raise SystemExit(130) from None
 
 
