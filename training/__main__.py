@@ -25,7 +25,7 @@ from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
-from training.keep import keep
+from training.keep import average_of, better_weights, keep
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
 from training.schedule import command_of, parts_of, saved_run, schedule_json
@@ -238,6 +238,7 @@ def evaluate_(
     first_seed: int = 0,
     protocol: Protocol = "classic",
     actions: zoo.Actions = "recorded",
+    average: bool = False,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
     import_: Import = None,
 ) -> None:
@@ -249,11 +250,14 @@ def evaluate_(
         first_seed: seed of the first game; the others follow.
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
         actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
+        average: score the averaged weights of a run that was trained with an average_decay.
         as_json: print JSON, with every game's return.
         import_: a module of your own to import first, which registers environments or encoders.
     """
     if import_:
         register_module(import_)
+    if average:
+        agent = str(average_of(Path(agent)))
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         score = evaluate(
             zoo.load(agent),
@@ -298,6 +302,7 @@ def keep_(
     command: str = "",
     episodes: int | None = None,
     actions: Literal["greedy", "sampled"] = "greedy",
+    average: bool = False,
     force: bool = False,
     import_: Import = None,
 ) -> None:
@@ -311,6 +316,7 @@ def keep_(
         command: the command that trained it, if not what the run's own record tells.
         episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
         actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
+        average: keep the run's averaged weights where they score better than its last ones.
         force: replace an agent that scores better.
         import_: a module of your own to import first, which registers environments or encoders.
     """
@@ -319,6 +325,8 @@ def keep_(
     recipe = load_agent(run).recipe
     command = command or command_of(name, saved_run(run).recipe)
     episodes = episodes or (100 if is_atari(recipe.env) else 1000)
+    if average:
+        run = better_weights(run, episodes, greedy=actions == "greedy")
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         entry = keep(
             run,
