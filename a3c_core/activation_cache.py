@@ -26,7 +26,7 @@ class ActivationCache:
     """
 
     def __init__(self, encoder: nn.Module) -> None:
-        layers = encoder if isinstance(encoder, FrameEncoder) else ()
+        layers = encoder.modules() if isinstance(encoder, FrameEncoder) else ()
         self._layers = [layer for layer in layers if isinstance(layer, nn.Conv2d | nn.Linear)]
         self._outputs: dict[nn.Module, list[Tensor]] = {layer: [] for layer in self._layers}
 

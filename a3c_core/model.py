@@ -138,16 +138,20 @@ class VectorEncoder(nn.Flatten):
 class PixelConv2d(nn.Conv2d):
     """The first convolution: takes pixels from 0 to 255, which it shifts and scales."""
 
-    def __init__(self, channels: int, filters: int, kernel: int, stride: int, recipe: Recipe) -> None:
+    def __init__(
+        self, channels: int, filters: int, kernel: int, stride: int, recipe: Recipe, *, pooled: bool = False
+    ) -> None:
         super().__init__(channels, filters, kernel, stride)
         self.shift, self.scale = recipe.pixel_shift, recipe.pixel_scale
+        self.pooled = pooled
 
     def forward(self, frames: Tensor) -> Tensor:
         pixels = frames.to(self.weight.dtype, copy=bool(self.shift))  # what is shifted in place must be our own
         if self.shift:
             pixels.add_(self.shift)
-        if torch.is_grad_enabled() and pixels.dtype == torch.float32:
-            pixels = pixels.contiguous(memory_format=torch.channels_last)  # 5 times faster backward on a CPU
+        if torch.is_grad_enabled() if pixels.dtype == torch.float32 else self.pooled:
+            # On a CPU the backward pass in float32 and max-pooling in bfloat16 are much faster like this.
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
         return functional.conv2d(pixels, self.weight * self.scale, self.bias, self.stride)
 
 
@@ -161,25 +165,33 @@ class FrameEncoder(nn.Sequential):
 
     def __init__(self, space: Box, recipe: Recipe) -> None:
         channels, *size = space.shape
+        layers, filters = self.convolutional(channels, recipe)
+        units = filters * math.prod(self.side_after(side) for side in size)
+        layers += [nn.Flatten(), orthogonal(nn.Linear(units, self.features), math.sqrt(2))]
+        layers += [nn.LayerNorm(self.features)] if recipe.layer_norm else []
+        super().__init__(*layers, nn.ReLU())
+
+    def convolutional(self, channels: int, recipe: Recipe) -> tuple[list[nn.Module], int]:
+        """The layers before the fully connected one, and the filters of the last."""
         layers: list[nn.Module] = []
         for filters, kernel, stride in self.convolutions:
             shape = (channels, filters, kernel, stride)
             convolution = nn.Conv2d(*shape) if layers else PixelConv2d(*shape, recipe)
             layers += [orthogonal(convolution, math.sqrt(2)), nn.ReLU()]
-            channels, size = filters, [(side - kernel) // stride + 1 for side in size]
-        layers += [nn.Flatten(), orthogonal(nn.Linear(channels * math.prod(size), self.features), math.sqrt(2))]
-        layers += [nn.LayerNorm(self.features)] if recipe.layer_norm else []
-        super().__init__(*layers, nn.ReLU())
+            channels = filters
+        return layers, channels
+
+    @classmethod
+    def side_after(cls, side: int) -> int:
+        """Height or width after the convolutions; 0 or less where the frame is too small for them."""
+        for _, kernel, stride in cls.convolutions:
+            side = (side - kernel) // stride + 1
+        return side
 
     @classmethod
     def reads(cls, space: Box) -> bool:
         """Whether it can read such observations: frames [channels, height, width] that are large enough."""
-        if len(space.shape) != 3:
-            return False
-        side = min(space.shape[1:])
-        for _, kernel, stride in cls.convolutions:
-            side = (side - kernel) // stride + 1
-        return side > 0
+        return len(space.shape) == 3 and cls.side_after(min(space.shape[1:])) > 0
 
     def forward(self, frames: Tensor) -> Tensor:
         """Features float32 [N, features] of frames [N, channels, height, width]; computes in its weights' type."""
@@ -212,6 +224,49 @@ class SmallEncoder(FrameEncoder):
 
     convolutions = ((16, 3, 1),)
     features = 128
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions, each after a ReLU, whose output is added to what they read (He et al. 2016)."""
+
+    def __init__(self, filters: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.ReLU(),
+            orthogonal(nn.Conv2d(filters, filters, 3, padding=1), math.sqrt(2)),
+            nn.ReLU(),
+            orthogonal(nn.Conv2d(filters, filters, 3, padding=1), math.sqrt(2)),
+        )
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps + self.layers(maps)
+
+
+class ResidualEncoder(FrameEncoder):
+    """A small relative of the deep network of Espeholt et al. 2018 (figure 3): max-pooling and two residual blocks."""
+
+    features = 256
+
+    def convolutional(self, channels: int, recipe: Recipe) -> tuple[list[nn.Module], int]:
+        """The layers before the fully connected one, and the filters of the last."""
+        return [
+            orthogonal(PixelConv2d(channels, 16, 4, 2, recipe, pooled=True), math.sqrt(2)),
+            nn.MaxPool2d(3, 2, ceil_mode=True),
+            nn.ReLU(),
+            orthogonal(nn.Conv2d(16, 32, 3, padding=1), math.sqrt(2)),
+            nn.MaxPool2d(3, 2, ceil_mode=True),
+            ResidualBlock(32),
+            ResidualBlock(32),
+            nn.ReLU(),
+        ], 32
+
+    @classmethod
+    def side_after(cls, side: int) -> int:
+        """Height or width after the two max-pools; 0 or less where the frame is too small for them."""
+        side = (side - 4) // 2 + 1
+        for _ in range(2):
+            side = side // 2 if side >= 3 else 0  # (side - 3) / 2 + 1, rounded up
+        return side
 
 
 class NoCore(nn.Module):
@@ -308,6 +363,7 @@ ENCODERS: dict[str, MakeEncoder] = {
     "a3c_wide": WideEncoder,
     "nature": NatureEncoder,
     "small": SmallEncoder,
+    "residual": ResidualEncoder,
 }
 CORES: dict[str, Callable[[int, Recipe], nn.Module]] = {"none": NoCore, "lstm": LSTMCore}
 HEADS: dict[type[Space], Callable[..., nn.Module]] = {

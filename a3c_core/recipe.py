@@ -71,7 +71,8 @@ class Recipe:
     """What turns an observation into features: vector hands it on as it is; a3c is the paper's network for frames
     (convolutions of 16 and 32 filters, 256 units), a3c_wide has twice as many of each (32, 64; 512), nature is the
     larger one of Mnih et al. 2015 (32, 64, 64; 512), small is for frames of few pixels (16 filters of 3 x 3, 128
-    units); or one that you registered with `a3c_core.model.register_encoder`."""
+    units), residual has max-pooling and two residual blocks (16 and 32 filters, 256 units: Espeholt et al. 2018); or
+    one that you registered with `a3c_core.model.register_encoder`."""
     pixel_shift: Annotated[float, Field(ge=-255, le=0)] = 0.0
     """Added to each pixel (0 to 255) before it is scaled. A grey background must become 0, Pong's is 87: else it is one
     large input common to all filters, and the first errors of the value push them all until their ReLUs die."""

@@ -35,6 +35,29 @@ def speed_table(trials: list[dict]) -> str:
     return table(head, rows)
 
 
+def encoders(result: dict) -> list[str]:
+    """The section on the cost of the encoders for frames."""
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for trial in result["trials"]:
+        groups.setdefault((trial["precision"], trial["encoder"]), []).append(trial)
+    rows = []
+    for (precision, name), group in groups.items():
+        cells = []
+        for what in ("acting", "learning"):
+            own, paper = (
+                statistics.median(trial[what] for trial in trials) for trials in (group, groups[precision, "a3c"])
+            )
+            cells += [f"{own:,.0f}", f"{own / paper:.2f}"]
+        rows.append((name, precision, *cells))
+    head = ("", "precision", "acting, us a frame", "times the paper's", "learning, us a frame", "times the paper's")
+    return [
+        "## Encoders",
+        "`python -m benchmarks.encoders` (its first lines tell how). Compare ratios: both are of one run.",
+        where(result),
+        table(head, rows),
+    ]
+
+
 def time_to_solve(result: dict) -> list[str]:
     """The section on the time to a goal."""
     return [

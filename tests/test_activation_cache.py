@@ -38,7 +38,7 @@ def played(games, **changes):
 
 
 @pytest.mark.parametrize("core", ["none", "lstm"])
-@pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature"])
+@pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature", "residual"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_the_gradient_is_that_of_a_forward_pass_of_its_own(games, encoder, core, precision, layer_norm):

@@ -5,11 +5,11 @@ import torch
 
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError, save_agent
+from a3c_core.checkpoint import AVERAGE, MODEL, RECIPE, SNAPSHOTS, CheckpointError, save_agent
 from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
 from tests import toy
-from training.keep import keep
+from training.keep import better_weights, keep
 from training.log import LOG
 from zoo.card import description, model_card
 
@@ -68,6 +68,16 @@ def test_a_better_agent_takes_the_place_and_the_summary_of_the_old_one(empty_zoo
     assert zoo.entries()["balancer"] == entry
     assert (entry.score.mean, entry.summary) == (500.0, "Keeps its balance.")
     assert zoo.load("balancer").recipe.head_layers == ()
+
+
+def test_averaged_weights_are_kept_only_where_they_score_better(empty_zoo, good, bad):
+    save_agent(bad / AVERAGE, toy.balancer())
+    assert better_weights(bad, 5) == bad / AVERAGE
+    assert keep(better_weights(bad, 5), "balancer", **WORDS).score.mean == 500.0
+    with pytest.raises(CheckpointError, match="keeps no averaged weights"):
+        better_weights(good, 5)
+    save_agent(good / AVERAGE, Agent.untrained(Recipe(head_layers=(8,))))
+    assert better_weights(good, 5) == good
 
 
 def test_the_zoos_own_agent_is_not_kept_again(empty_zoo, good):

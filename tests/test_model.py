@@ -197,7 +197,7 @@ def by_plain_layers(encoder, frames, shift, scale):
 
 
 @pytest.mark.parametrize("core", ["none", "lstm"])
-@pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature"])
+@pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature", "residual"])
 @torch.no_grad()
 def test_frames_become_a_policy_and_a_value_for_each_step(encoder, core):
     recipe = Recipe(env=PONG, encoder=encoder, core=core, core_size=8, head_layers=())
@@ -206,7 +206,7 @@ def test_frames_become_a_policy_and_a_value_for_each_step(encoder, core):
     assert policy.parameters().shape == (T, B, 6)
     assert value.shape == (T, B)
     assert [part.shape for part in memory] == [(B, 8)] * (2 if core == "lstm" else 0)
-    assert model.encoder(FRAMES).shape == (T * B, {"a3c": 256, "a3c_wide": 512, "nature": 512}[encoder])
+    assert model.encoder(FRAMES).shape == (T * B, {"a3c_wide": 512, "nature": 512}.get(encoder, 256))
 
 
 # 84 pixels: (84 - 8) / 4 + 1 = 20, (20 - 4) / 2 + 1 = 9, 9 - 3 + 1 = 7
@@ -215,12 +215,17 @@ WIDE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (512 * 64 * 9 * 9 + 512)
 NATURE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (64 * 64 * 3 * 3 + 64) + (512 * 64 * 7 * 7 + 512)
 
 
+# 84 pixels: (84 - 4) / 2 + 1 = 41, 20 after a max-pool, 10 after another
+RESIDUAL = (16 * 4 * 4 * 4 + 16) + (32 * 16 * 3 * 3 + 32) + 4 * (32 * 32 * 3 * 3 + 32) + (256 * 32 * 10 * 10 + 256)
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"env": PONG, "encoder": "a3c"}, A3C + (256 * 6 + 6) + (256 + 1)),
         ({"env": PONG, "encoder": "a3c_wide"}, WIDE + (512 * 6 + 6) + (512 + 1)),
         ({"env": BREAKOUT, "encoder": "nature"}, NATURE + (512 * 4 + 4) + (512 + 1)),
+        ({"env": BREAKOUT, "encoder": "residual"}, RESIDUAL + (256 * 4 + 4) + (256 + 1)),
         ({"env": PONG, "encoder": "a3c", "full_action_space": True}, A3C + (256 * 18 + 18) + (256 + 1)),
         ({"env": PONG, "encoder": "a3c", "layer_norm": True}, A3C + 2 * 256 + (256 * 6 + 6) + (256 + 1)),
         (
@@ -228,13 +233,13 @@ NATURE = (32 * 4 * 8 * 8 + 32) + (64 * 32 * 4 * 4 + 64) + (64 * 64 * 3 * 3 + 64)
             A3C + 4 * (32 * 256 + 32 * 32 + 2 * 32) + (32 * 6 + 6) + (32 + 1),
         ),
     ],
-    ids=["a3c", "a3c_wide", "nature", "all actions", "layer norm", "lstm"],
+    ids=["a3c", "a3c_wide", "nature", "residual", "all actions", "layer norm", "lstm"],
 )
 def test_networks_for_frames_have_the_papers_size(changes, expected):
     assert count_parameters(Agent.untrained(Recipe(head_layers=(), **changes))) == expected
 
 
-@pytest.mark.parametrize("encoder", ["a3c", "nature"])
+@pytest.mark.parametrize("encoder", ["a3c", "nature", "residual"])
 @pytest.mark.parametrize(("shift", "scale"), [(0.0, 1 / 255), (-87.0, 3 / 255)])
 @torch.no_grad()
 def test_pixels_are_shifted_then_scaled(encoder, shift, scale):
@@ -244,6 +249,31 @@ def test_pixels_are_shifted_then_scaled(encoder, shift, scale):
     assert (expected > 0).float().mean() > 0.1
     other = by_plain_layers(made, FRAMES, shift, scale * 1.1)
     assert not torch.allclose(other, expected, rtol=1e-2, atol=1e-2)
+
+
+@torch.no_grad()
+def test_a_residual_encoder_gives_a_frame_the_same_features_alone_and_among_others():
+    made = frame_encoder("residual", layer_norm=True)
+    together = made(FRAMES)
+    torch.testing.assert_close(torch.cat([made(frame[None]) for frame in FRAMES]), together, rtol=1e-4, atol=1e-4)
+    rounded = frame_encoder("residual", layer_norm=True).bfloat16()(FRAMES)
+    assert rounded.dtype == torch.float32
+    assert (rounded - together).norm() < 0.05 * together.norm()
+
+
+def test_a_gradient_reaches_all_of_a_residual_encoder():
+    made = frame_encoder("residual")
+    made(FRAMES).sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in made.parameters())
+
+
+@pytest.mark.parametrize(("side", "fits"), [(13, False), (14, True), (15, True), (84, True), (85, True)])
+def test_a_residual_encoder_reads_what_its_layers_can_pool(side, fits):
+    space = Box(0, 255, (4, side, side + 3), np.uint8)
+    assert model_file.ENCODERS["residual"].reads(space) is fits
+    if fits:
+        made = model_file.ENCODERS["residual"](space, Recipe())
+        assert made(torch.zeros(2, *space.shape, dtype=torch.uint8)).shape == (2, 256)
 
 
 @torch.no_grad()

@@ -313,7 +313,7 @@ def test_help_names_every_command(command, capsys):
         (["train", "cartpole", "--core", "gru"], "--core"),
         (["train", "cartpole", "--gama", "0.9"], "--gama"),
         (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
-        (["tetris"], "train, repeat, widen, evaluate, keep"),
+        (["tetris"], "train, repeat, search, widen, evaluate, keep"),
         (["evaluate"], "required"),
         (["evaluate", "cartpole", "--episodes", "many"], "--episodes"),
     ],
@@ -403,3 +403,13 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
 )
 def test_what_a_training_begins_with_is_found_beside_any_option(options):
     assert cli.base_recipe(options.split()) == RECIPES["pong"]
+
+
+def test_the_averaged_weights_of_a_run_are_scored(tmp_path, capsys):
+    run = tmp_path / "run"
+    cli.main(["train", "cartpole", *SMALL, "--average-decay", "0.9", "--out", str(run)])
+    capsys.readouterr()
+    cli.main(["evaluate", str(run), "--average", "--episodes", "3", "--json"])
+    assert json.loads(capsys.readouterr().out)["returns"] == list(evaluate(load_agent(run / "average"), 3).returns)
+    with pytest.raises(SystemExit, match="keeps no averaged weights"):
+        cli.main(["evaluate", "pong", "--average"])

@@ -25,10 +25,12 @@ from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
-from training.keep import keep
+from training.keep import average_of, better_weights, keep
 from training.recipes import RECIPES
 from training.run import WorkerDied, train
 from training.schedule import command_of, parts_of, saved_run, schedule_json
+from training.search import plan as plan_of_study
+from training.search import read_results, read_study, report, search
 from training.widen import widen_run
 from zoo.entry import homes, write_entry
 
@@ -189,6 +191,32 @@ def new_directory(recipe: Recipe) -> Path:
     return next(path for n in range(1, 10**6) if not (path := RUNS / f"{stem}-{n}").exists())
 
 
+def search_(
+    study: Positional[Path], /, *, out: Path | None = None, dry_run: bool = False, steps_per_second: float = 1500.0
+) -> None:
+    """Compare settings of recipes by successive halving: train all for a while, and only the best for longer.
+
+    Ctrl-C and a kill lose nothing: the same command goes on.
+
+    Args:
+        study: a JSON file that says what to compare, as training/studies/atari.json does.
+        out: directory for the trainings, results.jsonl and table.md; by default runs/search-NAME, after the file.
+        dry_run: print what it would do and train nothing.
+        steps_per_second: what --dry-run takes a training's speed to be.
+    """
+    what, directory = read_study(study), out or RUNS / f"search-{study.stem}"
+    print(plan_of_study(what, steps_per_second=steps_per_second), flush=True)
+    if dry_run:
+        return
+    for result in search(what, directory, stop=_interrupted.is_set):
+        print(json.dumps(dataclasses.asdict(result)), flush=True)
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
+    table = report(what, read_results(directory))
+    (directory / "table.md").write_text(table, encoding="utf-8")
+    print(table, end="")
+
+
 def widen_(run: Positional[Path], /, *, out: Path) -> None:
     """Give an agent a network with twice the filters and units that plays just the same, to train it further.
 
@@ -210,6 +238,7 @@ def evaluate_(
     first_seed: int = 0,
     protocol: Protocol = "classic",
     actions: zoo.Actions = "recorded",
+    average: bool = False,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
     import_: Import = None,
 ) -> None:
@@ -221,11 +250,14 @@ def evaluate_(
         first_seed: seed of the first game; the others follow.
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
         actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
+        average: score the averaged weights of a run that was trained with an average_decay.
         as_json: print JSON, with every game's return.
         import_: a module of your own to import first, which registers environments or encoders.
     """
     if import_:
         register_module(import_)
+    if average:
+        agent = str(average_of(Path(agent)))
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         score = evaluate(
             zoo.load(agent),
@@ -270,6 +302,7 @@ def keep_(
     command: str = "",
     episodes: int | None = None,
     actions: Literal["greedy", "sampled"] = "greedy",
+    average: bool = False,
     force: bool = False,
     import_: Import = None,
 ) -> None:
@@ -283,6 +316,7 @@ def keep_(
         command: the command that trained it, if not what the run's own record tells.
         episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
         actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
+        average: keep the run's averaged weights where they score better than its last ones.
         force: replace an agent that scores better.
         import_: a module of your own to import first, which registers environments or encoders.
     """
@@ -291,6 +325,8 @@ def keep_(
     recipe = load_agent(run).recipe
     command = command or command_of(name, saved_run(run).recipe)
     episodes = episodes or (100 if is_atari(recipe.env) else 1000)
+    if average:
+        run = better_weights(run, episodes, greedy=actions == "greedy")
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         entry = keep(
             run,
@@ -456,6 +492,7 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
         commands = {
             "train": partial(train_, recipe=recipe),
             "repeat": repeat_,
+            "search": search_,
             "widen": widen_,
             "evaluate": evaluate_,
             "keep": keep_,
@@ -470,7 +507,7 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
-        print("stopped: the same command does it from the start", file=sys.stderr)
+        print("stopped: the same command does it again, and `search` goes on where it was", file=sys.stderr)
         raise SystemExit(130) from None
 
 

@@ -23,7 +23,7 @@ EVALUATIONS, BEST = "evaluations.jsonl", "best"
 CANDIDATE = ".candidate"
 EVALUATION_SEED = 600_000_000
 """First of the games that choose a run's best checkpoint: not those of training, of a published score, or from
-`training.keep.CHOOSING_SEED` on."""
+`training.keep.CHOOSING_SEED` or `training.search.SEARCH_SEED` on."""
 GAMES = 20
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import SNAPSHOTS, CheckpointError, count_parameters, load_agent
+from a3c_core.checkpoint import AVERAGE, SNAPSHOTS, CheckpointError, count_parameters, load_agent
 from a3c_core.envs import is_atari
 from a3c_core.evaluation import evaluate
 from training.evaluations import BEST
@@ -21,8 +21,8 @@ from zoo.loading import load
 CHOOSING_SEED = 500_000_000
 """First of the games that decide which of two agents is better. The score that is published is of other games: the
 best of several looks better than it is on the games that it was chosen by."""
-
-
+AVERAGE_SEED = 800_000_000
+"""First of the games that choose between a run's weights and their average, which nothing else is played with."""
 LEARNING_GAMES = 20
 """Games of each stage of the training."""
 
@@ -75,8 +75,27 @@ def entry_of_run(
 
 
 def log_place(run: Path) -> Path:
-    """The directory with the log of a run; the best checkpoint of a run has that of its run."""
-    return run if (run / LOG).is_file() or run.resolve().name != BEST else run.resolve().parent
+    """The directory with the log of a run; its best checkpoint and its averaged weights have that of their run."""
+    return run if (run / LOG).is_file() or run.resolve().name not in (BEST, AVERAGE) else run.resolve().parent
+
+
+def better_weights(run: Path, episodes: int, *, greedy: bool = True) -> Path:
+    """The run's own directory, or that of its averaged weights where these score better in games of their own.
+
+    Raises CheckpointError where the run is broken or keeps no average.
+    """
+    own, average = (
+        evaluate(load_agent(place), episodes, greedy=greedy, first_seed=AVERAGE_SEED).mean
+        for place in (run, average_of(run))
+    )
+    return run / AVERAGE if average > own else run
+
+
+def average_of(run: Path) -> Path:
+    """Where a run keeps the average of its weights. Raises CheckpointError where it keeps none."""
+    if not (run / AVERAGE).is_dir():
+        raise CheckpointError(f"{run} keeps no averaged weights: train with --average-decay, for example 0.999.")
+    return run / AVERAGE
 
 
 def snapshots_of(run: Path, agent: Agent) -> dict[int, Agent]:

@@ -319,7 +319,8 @@ class _Run:
         save_tensors(self.directory / RESUME, {**state, **counters})
         save_agent(self.directory, self._agent(state["theta"], steps), run=self.whole, phase=self.phase)
         if "average" in state:
-            save_agent(self.directory / AVERAGE, self._agent(state["average"], steps))
+            agent = self._agent(state["average"], steps)
+            save_agent(self.directory / AVERAGE, agent, run=self.whole, phase=self.phase)
 
     def _agent(self, theta: torch.Tensor, steps: int) -> Agent:
         """The agent with those weights and the statistics of this moment."""
