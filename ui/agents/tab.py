@@ -12,7 +12,8 @@ from ui.agents.figures import scale
 from ui.agents.page import agent_page, fact, game_button, score_marks, size_of, spread
 from ui.figures import number
 from ui.games import game_of
-from ui.screen import PLAIN, script
+from ui.modules import mounted
+from ui.screen import PLAIN
 from ui.settings import refusal
 from zoo.card import duration
 from zoo.loading import unknown
@@ -32,7 +33,7 @@ NOTE = (
 
 def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
     """Lays out the tab and wires it."""
-    plain = PLAIN | {"js_on_load": script("chunk.js", "agents/zoo.js")}
+    plain = PLAIN | {"js_on_load": mounted("agents/zoo.js", "select")}
     view = gr.HTML(all_agents(), elem_id="zoo", **plain)
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
     view.select(chosen, None, view, **quiet)
