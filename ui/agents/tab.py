@@ -1,5 +1,6 @@
 """The Zoo tab: all agents with their scores beside what others have published, and a page for each."""
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -69,9 +70,9 @@ def arrive(request: gr.Request) -> tuple[Any, Any]:
         return gr.Tabs(selected="zoo"), all_agents()
 
 
-def all_agents() -> str:
-    """A card for each agent, what asynchrony gave, and where the others' scores are from."""
-    entries = zoo.entries().values()
+def all_agents(entries: Iterable[zoo.ZooEntry] | None = None) -> str:
+    """A card for each agent, by default all of the zoo, what asynchrony gave, and where the others' scores are from."""
+    entries = list(zoo.entries().values() if entries is None else entries)
     cards = "".join(card(entry) for entry in entries)
     published = [peer for env in dict.fromkeys(entry.recipe.env for entry in entries) for peer in peers_of(env)]
     return (

@@ -1,8 +1,12 @@
 // Runs once. Pictures of games that play while the mouse or the focus is on them, and links to agents that open in place.
-import { base, opened, paint, unpacked, whileConnected } from "../chunk.js";
+import { opened, paint, unpacked, whileConnected } from "../chunk.js";
+import { server } from "../watch/live.js";
 
-/** @param {import("../chunk.js").Host} host */
-export function mount({ element, watch, trigger }) {
+/**
+ * @param {import("../chunk.js").Host} host
+ * @param {Pick<import("../watch/position.js").Source, "chunk">} source of the games
+ */
+export function mount({ element, watch, trigger }, source = server) {
   if (!element.isConnected) return;
   const here = whileConnected(element);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -17,10 +21,9 @@ export function mount({ element, watch, trigger }) {
 
   // A chunk of the game, or null past its end.
   async function part(mine, n) {
-    const query = new URLSearchParams({ agent: mine.box.dataset.agent, n });
     while (playing === mine) {
-      const answer = await fetch(`${base}/arcade/chunk?${query}`, { signal: mine.stopper.signal });
-      if (answer.status === 200) return opened(await answer.arrayBuffer());
+      const answer = await source.chunk({ agent: mine.box.dataset.agent }, n, 0, mine.stopper.signal);
+      if (answer.status === 200) return opened(answer.buffer);
       if (answer.status === 204) return null;
       if (answer.status !== 202) throw new Error("this game cannot be shown now");
     }

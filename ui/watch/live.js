@@ -9,8 +9,8 @@ import { chunkOf } from "./position.js";
  */
 export function query({ agent, seed, snapshot, actions, protocol, nudges }, more = {}) {
   /** @type {Record<string, any>} */
-  const named = { agent, seed, snapshot, actions, protocol, ...(nudges && { nudges }), ...more };
-  return new URLSearchParams(named);
+  const named = { agent, seed, snapshot, actions, protocol, nudges: nudges || undefined, ...more };
+  return new URLSearchParams(Object.entries(named).filter(([, value]) => value !== undefined));
 }
 
 /** @type {import("./position.js").Source} */
@@ -20,8 +20,8 @@ export const server = {
     "Bright is where hiding that part of the picture would change its choice most, as in Greydanus et al. 2018. " +
     "Each map takes 145 runs of its network, so while the game plays there are only a few a second.",
 
-  async chunk(ticket, n, ahead) {
-    const answer = await fetch(`${base}/arcade/chunk?${query(ticket, { n, ahead })}`);
+  async chunk(ticket, n, ahead, stop) {
+    const answer = await fetch(`${base}/arcade/chunk?${query(ticket, { n, ahead })}`, { signal: stop });
     if (answer.status === 200) return { status: 200, buffer: await answer.arrayBuffer() };
     return answer.ok ? { status: answer.status } : { status: answer.status, error: (await answer.json()).error };
   },

@@ -99,7 +99,7 @@ export function mount({ element, props, watch }, source = server) {
       if (mine !== game) return;
       if (got.status < 300) mine.trouble = "";
       if (got.status === 200) take(mine, got.buffer);
-      else if (got.status === 204) mine.over = true;
+      else if (got.status === 204) Object.assign(mine, { over: true, ending: got.error });
       else if (got.status !== 202) {
         mine.failed = got.status !== 503;
         mine.trouble = got.error;
@@ -176,6 +176,7 @@ export function mount({ element, props, watch }, source = server) {
     if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
     if (root.dataset.state === "waiting" && now - since > PATIENCE) return "Waiting for the next pictures.";
     if (!over || game.position < game.pictures - 1) return "";
+    if (game.ending) return game.ending;
     return `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
   }
 

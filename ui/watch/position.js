@@ -2,13 +2,14 @@
 
 /**
  * Which game: the same ticket is the same game. `at` is the step to begin with.
- * @typedef {{ agent: string, seed: number, snapshot: number, actions: string, protocol: string, nudges?: string,
+ * @typedef {{ agent: string, seed?: number, snapshot?: number, actions?: string, protocol?: string, nudges?: string,
  *   at?: number | string | null }} Ticket
  */
 
 /**
  * An answer to who asks for a chunk. Its status is HTTP's: 200 with the chunk, 204 past the end of the game, 202 or 503
- * where it is to be asked for again, any other where the game cannot be shown; then `error` is a sentence.
+ * where it is to be asked for again, any other where the game cannot be shown; then `error` is a sentence. So it may be
+ * with 204, where the game would have gone on.
  * @typedef {{ status: number, buffer?: ArrayBuffer, error?: string }} Answer
  */
 
@@ -16,7 +17,7 @@
  * Where games come from.
  * @typedef {object} Source
  * @property {number} ahead seconds that are fetched ahead
- * @property {(ticket: Ticket, n: number, ahead: number) => Promise<Answer>} chunk number `n` of a game; the player has
+ * @property {(ticket: Ticket, n: number, ahead: number, stop?: AbortSignal) => Promise<Answer>} chunk number `n` of a game; the player has
  *   something to show for `ahead` seconds
  * @property {(game: Game, step: number) => Promise<{ map?: number[][], status: number, error?: string }>} look what the
  *   agent looks at in a step, from 0 to 255
@@ -44,6 +45,7 @@ export function fresh(ticket) {
     fetching: false,
     failed: false,
     trouble: "",
+    ending: "",
     playing: false,
     rolling: false,
     position: 0,

@@ -1,4 +1,4 @@
-// Games that were recorded as files (see ui/arcade_site/record.py): the chunks that a server would have sent, some to a file.
+// Games that were recorded as files (see ui/site/record.py): the chunks that a server would have sent, some to a file.
 import { inflater } from "../chunk.js";
 
 /**
@@ -33,13 +33,13 @@ export async function split(file) {
 }
 
 /**
- * The recorded game of a ticket.
+ * The recorded game of a ticket; what it leaves open may be any.
  * @param {Recorded[]} games
  * @param {import("./position.js").Ticket} ticket
  */
 export const found = (games, ticket) =>
   games.find((game) =>
-    ["agent", "seed", "snapshot", "actions", "protocol"].every((part) => String(game[part]) === String(ticket[part])));
+    ["agent", "seed", "snapshot", "actions", "protocol"].every((part) => ticket[part] === undefined || String(game[part]) === String(ticket[part])));
 
 /**
  * A source of recorded games, whose files lie in a directory.
@@ -55,19 +55,21 @@ export function recordedGames(games, directory) {
       "Bright is where hiding that part of the picture would change its choice most, as in Greydanus et al. 2018. " +
       "The maps were made when the game was recorded, for its first minute or so.",
 
-    async chunk(ticket, n) {
+    async chunk(ticket, n, ahead, stop) {
       const game = found(games, ticket);
       if (!game) return { status: 404, error: "This game was not recorded. Choose another one." };
       if (open.game !== game || n === 0) open = { game, chunks: [], files: 0 };
       const mine = open;
       while (mine.chunks.length <= n && mine.files < game.files.length) {
-        const answer = await fetch(new URL(game.files[mine.files], directory));
+        const answer = await fetch(new URL(game.files[mine.files], directory), { signal: stop });
         if (!answer.ok) return { status: 404, error: "A file of this game is missing." };
         mine.chunks.push(...(await split(answer.body)));
         mine.files += 1;
       }
       const buffer = mine.chunks[n];
-      return buffer ? { status: 200, buffer } : { status: 204 };
+      if (buffer) return { status: 200, buffer };
+      const cut = `The recording stops here, at step ${game.steps.toLocaleString("en")}; the game went on.`;
+      return { status: 204, error: game.whole ? "" : cut };
     },
 
     async look(game, step) {
