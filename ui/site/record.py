@@ -95,11 +95,8 @@ def record(ticket: Ticket, agent: Agent, directory: Path) -> Recorded:
 
 def looks_of(part: Part, agent: Agent) -> dict[str, str]:
     """What the agent looked at in each step of a chunk: a square grid, a byte from 0 to 255 for each field."""
-    maps = (look(agent, part.sight, index) for index in range(part.sight.shape[0]))
-    return {
-        str(step): base64.b64encode(np.array(rows, np.uint8).tobytes()).decode()
-        for step, rows in enumerate(maps, start=part.first)
-    }
+    maps = (np.array(look(agent, part.sight, index), np.uint8) for index in range(part.sight.shape[0]))
+    return {str(step): base64.b64encode(seen.tobytes()).decode() for step, seen in enumerate(maps, start=part.first)}
 
 
 def repacked(part: Part, header: dict) -> bytes:
