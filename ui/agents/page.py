@@ -149,8 +149,9 @@ def scores(entry: ZooEntry) -> str:
     rows = "".join(score_row(score) for score in entry.scores)
     bars = "".join(histogram(score.returns, f"Returns: {score.conditions}") for score in entry.scores)
     return (
-        f'<section><h3>What it scores</h3><div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
-        f"</table></div>{f'<p>{escape(entry.limits)}</p>' if entry.limits else ''}"
+        '<section><h3>What it scores</h3><div class="wide" tabindex="0"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"{f'<p>{escape(entry.limits)}</p>' if entry.limits else ''}"
         f'<p class="small">{escape(seeds_words(entry))} The interval is ± 1.96 standard errors.</p>'
         f'<div class="learning">{scale(score_marks(entry), "Beside what others have published")}{bars}</div></section>'
     )

@@ -133,5 +133,6 @@ def sources(published: list[Peer]) -> str:
     return (
         "<details><summary>Where the others' scores are from</summary><p>They were taken by other rules and after "
         "trainings of other lengths than ours, so small differences mean nothing.</p>"
-        f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
+        '<div class="wide" tabindex="0"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )
