@@ -4,22 +4,27 @@ import functools
 import gzip
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 import zoo
+from playback.episode import playback_steps
 from tests.browsing import needs_chromium, visit
 from tests.serving import App
 from ui.broadcast.chunks import Ticket, chunks, header_of, pixels_of
+from ui.broadcast.nudges import nudges_of
 from ui.site import record as recording
-from ui.site.build import build, described
+from ui.site.build import build, described, weights_of
 
 ROOT = Path(__file__).parents[1]
 PONG = Ticket("pong", 0)
@@ -136,7 +141,7 @@ def test_what_the_agent_looks_at_lies_on_the_step_that_it_was_made_from(browser,
 
 @needs_chromium
 def test_a_game_that_was_not_recorded_is_told(browser, site):
-    with visit(browser, site, "index.html?agent=cartpole&seed=999") as page:
+    with visit(browser, site, "index.html?agent=pong&seed=999") as page:
         expect(page.locator(".verdict")).to_contain_text("was not recorded")
         page.locator(".player canvas[data-step]").first.wait_for()
 
@@ -178,3 +183,51 @@ def test_the_command_refuses_in_a_sentence(tmp_path, words, says):
     assert ended.stderr.startswith("error: ")
     assert says in ended.stderr
     assert (tmp_path / "mine.txt").exists()
+
+
+def play_in_node(env: str, weights: Path, games: list[list]) -> list[dict]:
+    """Games, each a seed and its nudges, as the browser plays them."""
+    program = """
+        import { readFileSync } from "node:fs";
+        import { play, tensorsOf } from "./ui/site/simulation.js";
+        const [env, file, games] = process.argv.slice(1);
+        const bytes = readFileSync(file);
+        const tensors = tensorsOf(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+        console.log(JSON.stringify(JSON.parse(games).map(([seed, nudges]) => play(env, tensors, seed, nudges))));
+    """
+    command = ["node", "--input-type=module", "-e", program, env, str(weights), json.dumps(games)]
+    return json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100).stdout)
+
+
+ALIKE_STEPS = 100
+"""Torch adds in another order: what the last digit makes of a long game is another game."""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs Node (Debian: apt install nodejs)")
+@pytest.mark.parametrize(("name", "snapshot"), [("cartpole", 5), ("cartpole", 100), ("pendulum", 1), ("pendulum", 100)])
+def test_games_played_in_the_browser_are_those_of_python(tmp_path, name, snapshot):
+    agent, weights = zoo.load(name, snapshot), tmp_path / "model.safetensors"
+    weights.write_bytes(weights_of(agent))
+    games = [[seed, "20.left-60.right" if seed % 2 else ""] for seed in (0, 1, 2, 3, 123_456_789)]
+    for (seed, nudges), played in zip(games, play_in_node(agent.recipe.env, weights, games), strict=True):
+        perturbations = nudges_of(nudges, agent.recipe, 1000)
+        real = list(islice(playback_steps(agent, seed, perturbations=perturbations), ALIKE_STEPS))
+        mine = played["steps"][: len(real)]
+        assert len(mine) == len(real)
+        np.testing.assert_allclose([step["seen"] for step in mine], [step.obs for step in real], atol=1e-4)
+        np.testing.assert_allclose([step["reward"] for step in mine], [step.reward for step in real], atol=1e-4)
+        if name == "cartpole":
+            assert [np.argmax(step["head"]) for step in mine] == [step.action for step in real]
+        else:
+            np.testing.assert_allclose([step["head"] for step in mine], [step.action for step in real], atol=1e-3)
+
+
+@needs_chromium
+def test_a_seed_that_nobody_recorded_is_played_in_the_browser_and_can_be_pushed(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=999&at=50") as page:
+        page.locator(".player canvas[data-step]").first.wait_for()
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 999")
+        page.get_by_role("button", name="Push left").click()
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 999, 1 nudge")
+        page.get_by_role("button", name="Another game").click()
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 1000")

@@ -41,8 +41,8 @@ test("a file of a recorded game is its chunks, each behind its length, packed", 
 test("picture, step and chunk lead to each other", () => {
   const game = fresh(/** @type {any} */ ({}));
   game.about = /** @type {any} */ (about);
-  append(game, /** @type {any} */ ({ first: 0, over: false, pictures: [3, 2], ...steps(2), rewards: [1, 2] }), new ArrayBuffer(0));
-  append(game, /** @type {any} */ ({ first: 2, over: true, pictures: [2], ...steps(1), rewards: [-4] }), new ArrayBuffer(0));
+  append(game, /** @type {any} */ ({ first: 0, over: false, pictures: [3, 2], ...steps(2), rewards: [1, 2] }), {});
+  append(game, /** @type {any} */ ({ first: 2, over: true, pictures: [2], ...steps(1), rewards: [-4] }), {});
   assert.deepEqual(game.steps.ends, [3, 5, 7]);
   assert.deepEqual(game.steps.returns, [1, 3, -1]);
   assert.deepEqual([0, 2, 3, 4, 5, 6].map((picture) => firstAbove(game.steps.ends, picture)), [0, 0, 1, 1, 2, 2]);

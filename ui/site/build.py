@@ -1,5 +1,7 @@
 """A static arcade in a folder: pages, scripts, pictures and recorded games, all asked for by relative addresses."""
 
+import gzip
+import hashlib
 import json
 import os
 import re
@@ -11,21 +13,29 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
+import safetensors.torch
+
 import zoo
+from a3c_core.agent import Agent
+from a3c_core.evaluation import environment_value
+from playback.perturbation import perturbations_of
 from ui import how, modules
 from ui.agents.page import agent_page
 from ui.agents.stills import still_of
 from ui.agents.tab import all_agents
+from ui.broadcast.chunks import header_of
 from ui.broadcast.guests import watchable
 from ui.site.record import MOST_SECONDS, MOST_SECONDS_YOUNG, SEEDS, Recorded, protocols, record_all
 from ui.theme import CSS
 from ui.watch.tab import about, stages
 
 HERE = Path(__file__).parent
-GAMES, STILLS, SCRIPTS = "games", "stills", "js"
+GAMES, STILLS, SCRIPTS, WEIGHTS = "games", "stills", "js", "weights"
 PAGES = {"index.html": "Watch", "zoo.html": "Zoo", "how.html": "How it works"}
 """What the pages are called, by their files."""
 INDEX = "index.json"
+PLAYED = ("CartPole-v1", "Pendulum-v1")
+"""Games that the browser plays itself, by `RULES` in simulation.js."""
 
 
 class Built(NamedTuple):
@@ -44,7 +54,7 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
     if out.exists() and any(out.iterdir()) and not (out / INDEX).is_file():
         raise ValueError(f"{out} holds something else: name a folder that is new or was made by this command")
     shutil.rmtree(out, ignore_errors=True)
-    for part in (GAMES, STILLS):
+    for part in (GAMES, STILLS, WEIGHTS):
         (out / part).mkdir(parents=True)
     games = recorded(agents, out / GAMES, processes=processes)
     entries = [zoo.entries()[name] for name in agents]
@@ -58,7 +68,12 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
     (out / "arcade.css").write_text(CSS + (HERE / "site.css").read_text(encoding="utf-8"), encoding="utf-8")
     write_pages(out, entries, scripts, app)
     told = [game._asdict() for game in games]
-    index = {"agents": [described(entry, agents) for entry in entries], "games": told}
+    played = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
+    index = {
+        "agents": [described(entry, agents) for entry in entries],
+        "games": told,
+        "played": {name: told for name, told in played.items() if told},
+    }
     (out / INDEX).write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
     files = [path for path in out.rglob("*") if path.is_file()]
     return Built(games, len(files), sum(path.stat().st_size for path in files) / 1e6)
@@ -87,6 +102,41 @@ def described(entry: zoo.ZooEntry, agents: list[str]) -> dict[str, Any]:
         "about": static(about(watchable(entry.name)), agents),
         "stages": {str(snapshot): words for words, snapshot in stages(watchable(entry.name))},
     }
+
+
+def playable(entry: zoo.ZooEntry, out: Path, games: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """What a browser needs to play an agent's game itself, its weights written to files; None for networks that are
+    more than linear layers with tanh between them, and for actions that are drawn."""
+    plain = entry.recipe.encoder == "vector" and entry.recipe.core == "none" and not entry.recipe.layer_norm
+    if not (plain and entry.score.greedy and all(map(is_linear, entry.open().model.state_dict()))):
+        return None
+    recorded_first = next(game["files"][0] for game in games if game["agent"] == entry.name)
+    data = gzip.decompress((out / GAMES / recorded_first).read_bytes())
+    game = header_of(data[4:])["game"]
+    weights = {}
+    for snapshot in entry.snapshots:
+        packed = weights_of(entry.open(snapshot))
+        name = f"{hashlib.sha256(packed).hexdigest()[:20]}.safetensors"
+        (out / WEIGHTS / name).write_bytes(packed)
+        weights[str(snapshot)] = name
+    return {
+        "weights": weights,
+        "shift": -environment_value(0.0, entry.recipe),
+        "scale": entry.recipe.reward_scale,
+        "about": game | {"kinds": perturbations_of(entry.recipe)},
+    }
+
+
+def is_linear(tensor: str) -> bool:
+    """Whether a tensor of that name belongs to a linear layer of the heads, or is a policy's deviation."""
+    return tensor.startswith(("policy.logits.", "policy.mean.", "policy.log_std", "value."))
+
+
+def weights_of(agent: Agent) -> bytes:
+    """An agent's weights as safetensors, in single precision."""
+    return safetensors.torch.save(
+        {name: tensor.float().contiguous() for name, tensor in agent.model.state_dict().items()}
+    )
 
 
 def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str) -> None:

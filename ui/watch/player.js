@@ -98,7 +98,7 @@ export function mount({ element, props, watch }, source = server) {
       const got = await source.chunk(mine.ticket, mine.chunks.length, left);
       if (mine !== game) return;
       if (got.status < 300) mine.trouble = "";
-      if (got.status === 200) take(mine, got.buffer);
+      if (got.status === 200) take(mine, got.played ?? opened(got.buffer));
       else if (got.status === 204) Object.assign(mine, { over: true, ending: got.error });
       else if (got.status !== 202) {
         mine.failed = got.status !== 503;
@@ -114,10 +114,9 @@ export function mount({ element, props, watch }, source = server) {
     if (mine === game) setTimeout(fetchMore, mine.chunks.length ? 0 : 200);
   }
 
-  function take(mine, buffer) {
-    const { header, data } = opened(buffer);
+  function take(mine, { header, ...content }) {
     if (header.game) begin(mine, header.game);
-    append(mine, header, data);
+    append(mine, header, content);
     const { steps } = mine;
     bar.max = String(mine.pictures - 1);
     if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
@@ -262,6 +261,8 @@ export function mount({ element, props, watch }, source = server) {
   async function draw(picture) {
     const mine = game;
     const index = chunkOf(mine.starts, picture);
+    const { paint: paintHere } = mine.chunks[index];
+    if (paintHere) return paintHere(canvas, picture - mine.starts[index]);
     const part = await pictures(index);
     if (mine !== game || mine.drawn !== picture) return;
     paint(canvas, part, picture - mine.starts[index]);

@@ -10,7 +10,7 @@
  * An answer to who asks for a chunk. Its status is HTTP's: 200 with the chunk, 204 past the end of the game, 202 or 503
  * where it is to be asked for again, any other where the game cannot be shown; then `error` is a sentence. So it may be
  * with 204, where the game would have gone on.
- * @typedef {{ status: number, buffer?: ArrayBuffer, error?: string }} Answer
+ * @typedef {{ status: number, buffer?: ArrayBuffer, played?: Played, error?: string }} Answer
  */
 
 /**
@@ -28,7 +28,14 @@
 
 /** @typedef {ReturnType<typeof fresh>} Game */
 
-/** @typedef {{ first: number, data: ArrayBuffer, bytes: number, looks?: Record<string, string> }} Chunk */
+/**
+ * A chunk that is played in the browser: it draws its pictures.
+ * @typedef {{ header: import("../chunk.js").Header, paint: (canvas: HTMLCanvasElement, index: number) => void }} Played
+ */
+
+/**
+ * @typedef {{ first: number, data?: ArrayBuffer, bytes: number, looks?: Record<string, string>, paint?: Played["paint"] }} Chunk
+ */
 
 const DECODED = 48e6; // bytes of pictures that are kept, besides those of the chunk that is shown and of the next
 
@@ -69,9 +76,9 @@ export function fresh(ticket) {
  * Adds a chunk to a game.
  * @param {Game} game
  * @param {import("../chunk.js").Header} header
- * @param {ArrayBuffer} data
+ * @param {{ data?: ArrayBuffer, paint?: Played["paint"] }} content
  */
-export function append(game, header, data) {
+export function append(game, header, { data, paint }) {
   const { steps } = game;
   const before = game.pictures;
   game.starts.push(before);
@@ -82,7 +89,7 @@ export function append(game, header, data) {
     for (const part of ["values", "rewards", "policies", "actions"]) steps[part].push(header[part][i]);
   });
   const bytes = (game.pictures - before) * game.about.width * game.about.height;
-  game.chunks.push({ first: header.first, data, bytes, looks: header.looks });
+  game.chunks.push({ first: header.first, data, paint, bytes, looks: header.looks });
   game.over = header.over;
 }
 
