@@ -87,6 +87,19 @@ def test_recorded_chunks_are_those_that_the_server_sends(folder):
     assert sum(len(header_of(chunk)["actions"]) for chunk in kept) == game["steps"]
 
 
+def test_a_folder_that_was_made_here_is_made_anew_and_one_of_others_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr("ui.site.build.recorded", lambda *_, **__: [])
+    out = tmp_path / "site"
+    build(out, agents=[])
+    (out / "old").touch()
+    build(out, agents=[])
+    assert not (out / "old").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+    (out / "arcade.css").unlink()
+    with pytest.raises(ValueError, match="holds something else"):
+        build(out, agents=[])
+
+
 def test_an_index_names_every_game_and_its_score(folder):
     games = json.loads((folder / "deep" / "arcade" / "index.json").read_text())["games"]
     mine = [game for game in games if game["agent"] == "cartpole"]

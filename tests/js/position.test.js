@@ -1,4 +1,4 @@
-// The wire format and the player's arithmetic, without a page: node --test tests/js
+// The wire format and the player's arithmetic, without a page: node --test tests/js/position.test.js
 import assert from "node:assert/strict";
 import test from "node:test";
 import { gzipSync, deflateSync } from "node:zlib";

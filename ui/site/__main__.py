@@ -25,7 +25,7 @@ def main(out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), 
             raise zoo.UnknownAgent(unknown(name, zoo.entries()))
     if app and not app.startswith(("http://", "https://")):
         raise ValueError(f"{app!r} is no address of an app: it begins with https://")
-    built = build(out, agents=list(agents) or list(zoo.entries()), app=app, processes=processes)
+    built = build(out, agents=list(dict.fromkeys(agents)) or list(zoo.entries()), app=app, processes=processes)
     print(f"{out}: {summary(built)}\n{time.monotonic() - begun:.0f} seconds")
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from html import escape
 from multiprocessing import get_context
@@ -33,7 +34,7 @@ HERE = Path(__file__).parent
 GAMES, STILLS, SCRIPTS, WEIGHTS = "games", "stills", "js", "weights"
 PAGES = {"index.html": "Watch", "zoo.html": "Zoo", "how.html": "How it works"}
 """What the pages are called, by their files."""
-INDEX = "index.json"
+INDEX, STYLE = "index.json", "arcade.css"
 PLAYED = ("CartPole-v1", "Pendulum-v1")
 """Games that the browser plays itself, by `RULES` in simulation.js."""
 
@@ -51,9 +52,23 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
 
     Raises ValueError where `out` holds something else, CheckpointError, HubError and OSError.
     """
-    if out.exists() and any(out.iterdir()) and not (out / INDEX).is_file():
+    made_here = all((out / part).exists() for part in (INDEX, STYLE, GAMES))
+    if out.exists() and any(out.iterdir()) and not made_here:
         raise ValueError(f"{out} holds something else: name a folder that is new or was made by this command")
-    shutil.rmtree(out, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=out.parent, prefix=".arcade-"
+    ) as scratch:  # the old stays until all is made
+        new = Path(scratch, out.name)
+        games = fill(new, agents, app, processes=processes)
+        shutil.rmtree(out, ignore_errors=True)
+        new.rename(out)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    return Built(games, len(files), sum(path.stat().st_size for path in files) / 1e6)
+
+
+def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Recorded]:
+    """Writes everything into a folder that is not there yet, and returns the games."""
     for part in (GAMES, STILLS, WEIGHTS):
         (out / part).mkdir(parents=True)
     games = recorded(agents, out / GAMES, processes=processes)
@@ -65,7 +80,7 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
         place = out / scripts / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(module.plain)
-    (out / "arcade.css").write_text(CSS + (HERE / "site.css").read_text(encoding="utf-8"), encoding="utf-8")
+    (out / STYLE).write_text(CSS + (HERE / "site.css").read_text(encoding="utf-8"), encoding="utf-8")
     write_pages(out, entries, scripts, app)
     told = [game._asdict() for game in games]
     played = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
@@ -75,8 +90,7 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
         "played": {name: told for name, told in played.items() if told},
     }
     (out / INDEX).write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
-    files = [path for path in out.rglob("*") if path.is_file()]
-    return Built(games, len(files), sum(path.stat().st_size for path in files) / 1e6)
+    return games
 
 
 def recorded(agents: list[str], directory: Path, *, processes: int) -> list[Recorded]:
