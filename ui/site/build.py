@@ -56,9 +56,7 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
     if out.exists() and any(out.iterdir()) and not made_here:
         raise ValueError(f"{out} holds something else: name a folder that is new or was made by this command")
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=out.parent, prefix=".arcade-"
-    ) as scratch:  # the old stays until all is made
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".arcade-") as scratch:  # the old stays until all is made
         new = Path(scratch, out.name)
         games = fill(new, agents, app, processes=processes)
         shutil.rmtree(out, ignore_errors=True)
