@@ -28,7 +28,7 @@ from ui.broadcast.chunks import header_of
 
 AHEAD_SECONDS = 12.0
 START_SECONDS = 1.5
-"""Both as in ui/watch/player.js."""
+"""As in ui/watch/live.js and ui/watch/player.js."""
 ARRIVAL_SECONDS = 5.0
 LOOK_SECONDS = 0.05
 AGENTS, SEEDS = ("pong", "breakout"), 5

@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 import zoo
 from playback.emulator_pool import use_emulator_pool
 from training.run import warm_up as warm_up_workers
-from ui import api, how
+from ui import api, how, modules
 from ui.agents import routes as zoo_routes
 from ui.agents import tab as agents_tab
 from ui.broadcast.routes import ROUTES
@@ -42,7 +42,7 @@ LAUNCH: dict[str, Any] = {
     "max_file_size": "1mb",
     "state_session_capacity": SESSIONS,
     "app_kwargs": {
-        "routes": [*ROUTES, *LIVE_ROUTES, *retrain_routes.ROUTES, *zoo_routes.ROUTES, *how.ROUTES],
+        "routes": [*ROUTES, *LIVE_ROUTES, *retrain_routes.ROUTES, *zoo_routes.ROUTES, *how.ROUTES, *modules.ROUTES],
         "middleware": [Middleware(BeginEarly)],
     },
 }

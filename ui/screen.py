@@ -1,7 +1,6 @@
 """The screen: one game, or several side by side, as videos that start by themselves and begin anew together."""
 
 from html import escape
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -11,12 +10,7 @@ from huggingface_hub import constants
 from ui.episodes import Recording
 from ui.figures import number
 from ui.games import game_of
-
-
-def script(*files: str) -> str:
-    """Scripts of this directory, as one."""
-    return "".join((Path(__file__).parent / file).read_text(encoding="utf-8") for file in files)
-
+from ui.modules import mounted
 
 PLAIN: dict[str, Any] = {"apply_default_css": False, "js_on_load": None}
 """HTML that this app styles itself and that does nothing when it is clicked."""
@@ -31,7 +25,7 @@ class Shot(NamedTuple):
 
 def screen(elem_id: str) -> gr.HTML:
     """An empty screen. Its value is what `show` returns; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": script("screen.js")}
+    plain = PLAIN | {"js_on_load": mounted("screen.js")}
     return gr.HTML(elem_id=elem_id, elem_classes="screen", html_template='<div class="stage"></div>', **plain)
 
 

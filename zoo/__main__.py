@@ -1,8 +1,9 @@
-"""The zoo's command line: list, info, play, verify, download, and deploy-space for the page."""
+"""The zoo's command line: list, info, play, verify, download, and deploy-space and build-static for the page."""
 
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
@@ -189,6 +190,22 @@ def deploy_space(
             print(f"{hub.deploy_space(folder, space, hardware=hardware, private=private)} is being built")
 
 
+def build_static(*, out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), processes: int = 2) -> None:
+    """Make a folder of plain files that any web server can host: recorded games, the zoo, How it works.
+
+    Args:
+        out: the folder; one that this command made is made anew.
+        app: the address of a live arcade, which the pages link to.
+        agents: whose games; by default every agent of the zoo.
+        processes: how many games are played at once.
+    """
+    words = ["--out", str(out), "--app", app, "--agents", *agents, "--processes", str(processes)]
+    # The page stands above the zoo, which runs without it and so does not import it.
+    ended = subprocess.run([sys.executable, "-m", "ui.site", *words])
+    if ended.returncode:
+        raise SystemExit(ended.returncode)
+
+
 def chosen(name: str | None, all_: bool) -> list[str]:
     """The agents that a command is about: the one named, or all of the zoo. Raises ValueError for neither or both."""
     if all_ == (name is not None):
@@ -205,6 +222,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m zoo") -> None:
         "verify": verify,
         "download": download,
         "deploy-space": deploy_space,
+        "build-static": build_static,
     }
     try:
         tyro.extras.subcommand_cli_from_dict(

@@ -149,8 +149,9 @@ def scores(entry: ZooEntry) -> str:
     rows = "".join(score_row(score) for score in entry.scores)
     bars = "".join(histogram(score.returns, f"Returns: {score.conditions}") for score in entry.scores)
     return (
-        f'<section><h3>What it scores</h3><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
-        f"</table></div>{f'<p>{escape(entry.limits)}</p>' if entry.limits else ''}"
+        '<section><h3>What it scores</h3><div class="wide" tabindex="0"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"{f'<p>{escape(entry.limits)}</p>' if entry.limits else ''}"
         f'<p class="small">{escape(seeds_words(entry))} The interval is ± 1.96 standard errors.</p>'
         f'<div class="learning">{scale(score_marks(entry), "Beside what others have published")}{bars}</div></section>'
     )
@@ -178,7 +179,7 @@ def by_hand(entry: ZooEntry) -> str:
 def code(text: str) -> str:
     """Lines to be copied."""
     copy = '<button type="button" class="copy">Copy</button>'
-    return f'<div class="code">{copy}<pre><code>{escape(text)}</code></pre></div>'
+    return f'<div class="code">{copy}<pre tabindex="0"><code>{escape(text)}</code></pre></div>'
 
 
 def recipe(entry: ZooEntry) -> str:
@@ -190,7 +191,7 @@ def recipe(entry: ZooEntry) -> str:
     )
     return (
         "<details><summary>Its recipe, as it was at the end of the training</summary>"
-        f'<div class="wide"><table class="recipe"><tbody>{rows}</tbody></table></div></details>'
+        f'<div class="wide" tabindex="0"><table class="recipe"><tbody>{rows}</tbody></table></div></details>'
     )
 
 

@@ -1,5 +1,6 @@
 """The Zoo tab: all agents with their scores beside what others have published, and a page for each."""
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -12,7 +13,8 @@ from ui.agents.figures import scale
 from ui.agents.page import agent_page, fact, game_button, score_marks, size_of, spread
 from ui.figures import number
 from ui.games import game_of
-from ui.screen import PLAIN, script
+from ui.modules import mounted
+from ui.screen import PLAIN
 from ui.settings import refusal
 from zoo.card import duration
 from zoo.loading import unknown
@@ -32,7 +34,7 @@ NOTE = (
 
 def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
     """Lays out the tab and wires it."""
-    plain = PLAIN | {"js_on_load": script("chunk.js", "agents/zoo.js")}
+    plain = PLAIN | {"js_on_load": mounted("agents/zoo.js", "select")}
     view = gr.HTML(all_agents(), elem_id="zoo", **plain)
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
     view.select(chosen, None, view, **quiet)
@@ -68,9 +70,9 @@ def arrive(request: gr.Request) -> tuple[Any, Any]:
         return gr.Tabs(selected="zoo"), all_agents()
 
 
-def all_agents() -> str:
-    """A card for each agent, what asynchrony gave, and where the others' scores are from."""
-    entries = zoo.entries().values()
+def all_agents(entries: Iterable[zoo.ZooEntry] | None = None) -> str:
+    """A card for each agent, by default all of the zoo, what asynchrony gave, and where the others' scores are from."""
+    entries = list(zoo.entries().values() if entries is None else entries)
     cards = "".join(card(entry) for entry in entries)
     published = [peer for env in dict.fromkeys(entry.recipe.env for entry in entries) for peer in peers_of(env)]
     return (
@@ -131,5 +133,6 @@ def sources(published: list[Peer]) -> str:
     return (
         "<details><summary>Where the others' scores are from</summary><p>They were taken by other rules and after "
         "trainings of other lengths than ours, so small differences mean nothing.</p>"
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
+        '<div class="wide" tabindex="0"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )

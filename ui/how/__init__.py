@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from ui.how import code, evidence
+from ui.modules import mounted
 from ui.screen import PLAIN
 
 HERE = Path(__file__).parent
@@ -20,7 +21,7 @@ OPENING = "The page is being opened."
 
 def build() -> None:
     """Lays out the tab. Its script fetches the page when the tab is first opened, so nobody else waits for it."""
-    plain = PLAIN | {"js_on_load": (HERE / "how.js").read_text(encoding="utf-8")}
+    plain = PLAIN | {"js_on_load": mounted("how/how.js")}
     template = f'<article class="lesson"><p role="status">{OPENING}</p></article>'
     gr.HTML(elem_id="how-page", html_template=template, **plain)
 

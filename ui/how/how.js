@@ -1,55 +1,72 @@
 // Runs when the tab is first opened. `element` is gradio's. The page is our own HTML, made by ui/how.
-const lesson = element.querySelector(".lesson");
-const base = (window.gradio_config?.root || "").replace(/\/$/, "");
-const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+import { base } from "../chunk.js";
+
 const SLOWER = 40; // the timeline's milliseconds take so many times as long to watch
+const INSTANT = /** @type {ScrollBehavior} */ ("instant"); // a style sheet may want it smooth
 
-async function open() {
-  const answer = await fetch(`${base}/arcade/how`);
-  if (!answer.ok) throw new Error(answer.status);
-  lesson.innerHTML = await answer.text();
-  lesson.addEventListener("click", follow);
-  for (const figure of lesson.querySelectorAll(".timeline")) run(figure);
-  if (location.hash.length > 1) show(decodeURIComponent(location.hash.slice(1)));
-}
+/** @param {import("../chunk.js").Host} host */
+export function mount({ element }) {
+  const lesson = element.querySelector(".lesson");
 
-function show(id) {
-  const found = document.getElementById(id);
-  if (found && lesson.contains(found)) found.scrollIntoView({ behavior: "instant" });
-}
-
-// A link to a chapter leads there without loading the page anew, and leaves its address to be copied.
-function follow(event) {
-  const link = event.target.closest("a");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const tabs = [...document.querySelectorAll('button[role="tab"]')];
-  const tab = link.dataset.tab && tabs.find((button) => button.textContent.trim() === link.dataset.tab);
-  const chapter = link.getAttribute("href").match(/^\?tab=how#(.+)$/)?.[1];
-  if (!tab && !chapter) return;
-  event.preventDefault();
-  if (chapter) {
-    history.replaceState(null, "", link.getAttribute("href"));
-    show(chapter);
-  } else {
-    tab.click();
-    scrollTo({ top: 0, behavior: "instant" });
+  async function open() {
+    const answer = await fetch(`${base}/arcade/how`);
+    if (!answer.ok) throw new Error(answer.statusText);
+    lesson.innerHTML = await answer.text();
+    lesson.addEventListener("click", follow);
+    runTimelines(lesson);
+    if (location.hash.length > 1) show(decodeURIComponent(location.hash.slice(1)));
   }
+
+  function show(id) {
+    const found = document.getElementById(id);
+    if (found && lesson.contains(found)) found.scrollIntoView({ behavior: INSTANT });
+  }
+
+  // A link to a chapter leads there without loading the page anew, and leaves its address to be copied.
+  function follow(event) {
+    const link = event.target.closest("a");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const tabs = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('button[role="tab"]')]);
+    const tab = link.dataset.tab && tabs.find((button) => button.textContent.trim() === link.dataset.tab);
+    const chapter = link.getAttribute("href").match(/^\?tab=how#(.+)$/)?.[1];
+    if (!tab && !chapter) return;
+    event.preventDefault();
+    if (chapter) {
+      history.replaceState(null, "", link.getAttribute("href"));
+      show(chapter);
+    } else {
+      tab.click();
+      scrollTo({ top: 0, behavior: INSTANT });
+    }
+  }
+
+  open().catch(() => {
+    lesson.querySelector("p")?.replaceChildren("The page could not be fetched. Reload it in a moment.");
+  });
 }
 
 // --- The timeline ---
 
+/**
+ * Lets a timeline be played.
+ * @param {HTMLElement} figure
+ */
 function run(figure) {
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const { milliseconds, left, right } = Object.fromEntries(Object.entries(figure.dataset).map(([k, v]) => [k, Number(v)]));
   const updates = JSON.parse(figure.dataset.updates).map(([pull, play, learn, push, done, rank, seen, before]) => ({
     pull, play, learn, push, done, rank, seen, before,
   }));
   const [roll, line, said] = [".roll", ".playhead", ".said"].map((name) => figure.querySelector(name));
   const toggle = Object.assign(document.createElement("button"), { type: "button" });
-  const bar = Object.assign(document.createElement("input"), { type: "range", className: "seek", min: 0, max: Math.ceil(milliseconds), step: 1, value: 0 });
+  const bar = Object.assign(document.createElement("input"), { type: "range", className: "seek", min: "0", max: String(Math.ceil(milliseconds)), step: "1", value: "0" });
   bar.setAttribute("aria-label", "Moment of the trace");
   const time = Object.assign(document.createElement("span"), { className: "time" });
   figure.querySelector(".transport").append(toggle, bar, time);
-  let [now, playing, visible, latest] = [0, !still, false, null];
+  let now = 0;
+  let playing = !still;
+  let visible = false;
+  let latest = 0;
 
   function doing(rank, x) {
     const mine = updates.filter((update) => update.rank === rank);
@@ -70,11 +87,11 @@ function run(figure) {
 
   function draw() {
     const x = left + (now / milliseconds) * (right - left);
-    line.setAttribute("x1", x);
-    line.setAttribute("x2", x);
+    line.setAttribute("x1", String(x));
+    line.setAttribute("x2", String(x));
     const text = told(x);
     if (said.textContent !== text) said.textContent = text;
-    bar.value = now;
+    bar.value = String(now);
     bar.setAttribute("aria-valuetext", `${Math.round(now)} milliseconds. ${text}`);
     time.textContent = `${Math.round(now)} ms`;
     if (playing && roll.scrollWidth > roll.clientWidth) roll.scrollLeft = x - roll.clientWidth / 2;
@@ -94,7 +111,7 @@ function run(figure) {
   }
 
   function tick(moment) {
-    if (!playing || !visible || latest === null || !figure.isConnected) return;
+    if (!playing || !visible || !figure.isConnected) return;
     now += Math.max(0, moment - latest) / SLOWER;
     latest = moment;
     if (now > milliseconds) now = 0;
@@ -117,6 +134,7 @@ function run(figure) {
   draw();
 }
 
-open().catch(() => {
-  lesson.querySelector("p")?.replaceChildren("The page could not be fetched. Reload it in a moment.");
-});
+/** @param {Element} lesson */
+export function runTimelines(lesson) {
+  for (const figure of /** @type {NodeListOf<HTMLElement>} */ (lesson.querySelectorAll(".timeline"))) run(figure);
+}

@@ -9,9 +9,10 @@ import gradio as gr
 from ui.broadcast.guests import watchable
 from ui.broadcast.routes import LAST_SEED, Refused
 from ui.games import game_of
+from ui.modules import mounted
 from ui.play.pad import CONTROLS
 from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
-from ui.screen import PLAIN, script
+from ui.screen import PLAIN
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
 from ui.watch.tab import Challenge
@@ -60,7 +61,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
 
 def human(elem_id: str, value: dict[str, Any]) -> gr.HTML:
     """A canvas to play on. Its value is a Set's screen; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": script("chunk.js", "play/human.js")}
+    plain = PLAIN | {"js_on_load": mounted("play/human.js", "begin", "over")}
     return gr.HTML(value, elem_id=elem_id, html_template='<div class="human"></div>', **plain)
 
 

@@ -14,6 +14,7 @@ from training.recipes import RECIPES
 from ui.episodes import record
 from ui.figures import number
 from ui.games import game_of
+from ui.modules import mounted
 from ui.retrain import publishing
 from ui.retrain.archive import archive_of
 from ui.retrain.earlier import Earlier, lines, with_run
@@ -21,7 +22,7 @@ from ui.retrain.learning import learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
 from ui.retrain.runs import RUNS, Run
 from ui.retrain.train import TOO_HIGH, UNCHANGED, View, throw_away, train
-from ui.screen import PLAIN, Shot, into_view, screen, script, show
+from ui.screen import PLAIN, Shot, into_view, screen, show
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, refusal
 from ui.status import status_of
 
@@ -79,7 +80,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
             elem_id="presence",
             html_template="",
             apply_default_css=False,
-            js_on_load=script("chunk.js", "retrain/presence.js"),
+            js_on_load=mounted("retrain/presence.js"),
         )
 
     view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals]

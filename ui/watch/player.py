@@ -6,14 +6,13 @@ import gradio as gr
 
 from ui.broadcast.chunks import Ticket
 from ui.broadcast.nudges import written
-from ui.screen import PLAIN, script
+from ui.modules import mounted
+from ui.screen import PLAIN
 
 
 def player(elem_id: str) -> gr.HTML:
     """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {
-        "js_on_load": script("chunk.js", "watch/player.js", "watch/player_look.js", "watch/player_nudge.js")
-    }
+    plain = PLAIN | {"js_on_load": mounted("watch/player.js")}
     return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template='<div class="player"></div>', **plain)
 
 

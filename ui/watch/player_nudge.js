@@ -1,70 +1,88 @@
-// --- Nudges: what a visitor does to the game. A nudge makes another game, whose steps before it are the same ---
+// Nudges: what a visitor does to the game. A nudge makes another game, whose steps before it are the same.
+import { make } from "../chunk.js";
+import { fresh } from "./position.js";
 
 const MOST_NUDGES = 20;
-const nudging = make("div", "nudging", "", { role: "group", "aria-label": "Disturb the game" });
-const undo = button("Take the last nudge back", "Undo", () => {
-  const nudges = nudgesOf(game.ticket);
-  fork(nudges.slice(0, -1), stepOfNudge(nudges.at(-1)));
-});
-extras.append(nudging);
 
-const nudgesOf = ({ nudges }) => (nudges ? nudges.split("-") : []);
+const nudgesOf = (/** @type {import("./position.js").Ticket} */ { nudges }) => (nudges ? nudges.split("-") : []);
 const stepOfNudge = (text) => parseInt(text, 10);
 
-let laidOut = null;
-function layNudges(about) {
-  const kinds = JSON.stringify([about.kinds, about.actions]);
-  if (kinds !== laidOut) layKinds(about); // else the button that was just pressed would lose the focus
-  laidOut = kinds;
-  if (!about.nudges && document.activeElement === undo) canvas.focus({ preventScroll: true });
-  undo.hidden = !about.nudges;
-}
+/**
+ * Lets visitors disturb a player's game; `choose` puts another in its place.
+ * @param {{ canvas: HTMLCanvasElement, button: (label: string, text: string, act: () => void) => HTMLButtonElement,
+ *   say: (sentence: string) => void, fetchMore: () => void, stepOf: (picture: number) => number, still: boolean,
+ *   begin: (game: import("./position.js").Game, about: import("../chunk.js").About) => void,
+ *   current: () => import("./position.js").Game, choose: (game: import("./position.js").Game) => void }} player
+ */
+export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current, choose }) {
+  const nudging = make("div", "nudging", "", { role: "group", "aria-label": "Disturb the game" });
+  const undo = button("Take the last nudge back", "Undo", () => {
+    const nudges = nudgesOf(current().ticket);
+    fork(nudges.slice(0, -1), stepOfNudge(nudges.at(-1)));
+  });
+  let laidOut = null;
+  function lay(about) {
+    const kinds = JSON.stringify([about.kinds, about.actions]);
+    if (kinds !== laidOut) layKinds(about); // else the button that was just pressed would lose the focus
+    laidOut = kinds;
+    if (!about.nudges && document.activeElement === undo) canvas.focus({ preventScroll: true });
+    undo.hidden = !about.nudges;
+  }
 
-function layKinds(about) {
-  const held = !about.kinds.includes("left"); // an action that is held, not a push
-  nudging.replaceChildren(
-    make("span", "hint", held ? "Make it choose:" : "Disturb it:"),
-    ...about.kinds.map((kind) => {
-      const text = held ? about.actions?.[kind] ?? `action ${kind}` : `Push ${kind}`;
-      const made = button(held ? `Make it choose “${text}” for eight steps` : text, text, () => nudge(kind));
-      made.dataset.kind = kind;
-      return made;
-    }),
-    undo,
-  );
-}
+  function layKinds(about) {
+    nudging.hidden = !about.kinds.length;
+    if (nudging.hidden) return;
+    const held = !about.kinds.includes("left"); // an action that is held, not a push
+    nudging.replaceChildren(
+      make("span", "hint", held ? "Make it choose:" : "Disturb it:"),
+      ...about.kinds.map((kind) => {
+        const text = held ? about.actions?.[kind] ?? `action ${kind}` : `Push ${kind}`;
+        const made = button(held ? `Make it choose “${text}” for eight steps` : text, text, () => nudge(kind));
+        made.dataset.kind = kind;
+        return made;
+      }),
+      undo,
+    );
+  }
 
-function nudge(kind) {
-  const step = stepOf(Math.floor(game.position)) + 1;
-  const before = nudgesOf(game.ticket).filter((text) => stepOfNudge(text) <= step);
-  if (game.over && step >= game.steps.ends.length) say("The game is over. Go back to a moment before its end first.");
-  else if (before.length >= MOST_NUDGES) say(`A game takes ${MOST_NUDGES} nudges at most. Undo one first.`);
-  else if (game.want === null) fork([...before, `${step}.${kind}`], step);
-}
+  function nudge(kind) {
+    const game = current();
+    const step = stepOf(Math.floor(game.position)) + 1;
+    const before = nudgesOf(game.ticket).filter((text) => stepOfNudge(text) <= step);
+    if (game.over && step >= game.steps.ends.length) say("The game is over. Go back to a moment before its end first.");
+    else if (before.length >= MOST_NUDGES) say(`A game takes ${MOST_NUDGES} nudges at most. Undo one first.`);
+    else if (game.want === null) fork([...before, `${step}.${kind}`], step);
+  }
 
-// Opens the game with other nudges. It keeps what has come of the steps before `changed` and the picture that is shown,
-// so nothing jumps while the server plays that game up to here.
-function fork(nudges, changed) {
-  const from = game;
-  const ends = from.chunks.map((_, i) => from.chunks[i + 1]?.first ?? from.steps.ends.length);
-  const kept = ends.filter((end) => end <= changed).length;
-  const steps = kept ? ends[kept - 1] : 0;
-  game = {
-    ...fresh({ ...from.ticket, nudges: nudges.join("-"), at: null }),
-    chunks: from.chunks.slice(0, kept),
-    starts: from.starts.slice(0, kept),
-    pictures: kept ? from.steps.ends[steps - 1] : 0,
-    steps: Object.fromEntries(Object.entries(from.steps).map(([part, values]) => [part, values.slice(0, steps)])),
-    decoded: new Map([...from.decoded].filter(([index]) => index < kept)),
-    position: from.position,
-    drawn: from.drawn,
-    want: changed - 1,
-    playing: from.playing || !still,
-  };
-  begin(game, { ...from.about, nudges: game.ticket.nudges });
-  fetchMore();
-}
+  // Opens the game with other nudges. It keeps what has come of the steps before `changed` and the picture that is shown,
+  // so nothing jumps while the server plays that game up to here.
+  function fork(nudges, changed) {
+    const from = current();
+    const ends = from.chunks.map((_, i) => from.chunks[i + 1]?.first ?? from.steps.ends.length);
+    const kept = ends.filter((end) => end <= changed).length;
+    const steps = kept ? ends[kept - 1] : 0;
+    const game = {
+      ...fresh({ ...from.ticket, nudges: nudges.join("-"), at: null }),
+      chunks: from.chunks.slice(0, kept),
+      starts: from.starts.slice(0, kept),
+      pictures: kept ? from.steps.ends[steps - 1] : 0,
+      steps: /** @type {typeof from.steps} */ (
+        Object.fromEntries(Object.entries(from.steps).map(([part, values]) => [part, values.slice(0, steps)]))
+      ),
+      decoded: new Map([...from.decoded].filter(([index]) => index < kept)),
+      position: from.position,
+      drawn: from.drawn,
+      want: changed - 1,
+      playing: from.playing || !still,
+    };
+    choose(game);
+    begin(game, { ...from.about, nudges: game.ticket.nudges });
+    fetchMore();
+  }
 
-function drawNudges(pen, x, height, ratio) {
-  nudgesOf(game.ticket).forEach((text) => pen.fillRect(x(stepOfNudge(text)), 0, ratio, height));
+  function draw(pen, x, height, ratio) {
+    nudgesOf(current().ticket).forEach((text) => pen.fillRect(x(stepOfNudge(text)), 0, ratio, height));
+  }
+
+  return { parts: [nudging], lay, draw };
 }

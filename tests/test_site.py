@@ -1,0 +1,246 @@
+"""The static arcade in a real browser, from a plain file server, under a path of its own."""
+
+import functools
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+import zoo
+from playback.episode import playback_steps
+from tests.browsing import needs_chromium, visit
+from tests.serving import App
+from ui.broadcast.chunks import Ticket, chunks, header_of, pixels_of
+from ui.broadcast.nudges import nudges_of
+from ui.site import record as recording
+from ui.site.build import build, described, weights_of
+
+ROOT = Path(__file__).parents[1]
+PONG = Ticket("pong", 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A site of CartPole, and the first seconds of a game of Pong, at PLACE/deep/arcade."""
+    place = tmp_path_factory.mktemp("site")
+    out = place / "deep" / "arcade"
+    build(out, agents=["cartpole"], app="https://arcade.example/", processes=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "MOST_SECONDS", 3.0)
+        patch.setattr(recording, "LOOKED_AT_SECONDS", 1.0)
+        game = recording.record(PONG, zoo.load("pong"), out / "games")
+    index = json.loads((out / "index.json").read_text())
+    index["games"].append(game._asdict())
+    index["agents"].append(described(zoo.entries()["pong"], ["cartpole"]))
+    (out / "index.json").write_text(json.dumps(index))
+    return place
+
+
+@pytest.fixture(scope="module")
+def site(folder):
+    """What serves it: nothing but files."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """The tests' own output is enough."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield App(f"http://127.0.0.1:{server.server_port}/deep/arcade/", 0, 0.0, 0.0, folder, folder)
+    server.shutdown()
+
+
+def chunks_in(file: Path) -> list[bytes]:
+    data, found = gzip.decompress(file.read_bytes()), []
+    while data:
+        length = int.from_bytes(data[:4], "little")
+        found.append(data[4 : 4 + length])
+        data = data[4 + length :]
+    return found
+
+
+def test_recorded_chunks_are_those_that_the_server_sends(folder):
+    out = folder / "deep" / "arcade"
+    game = next(game for game in json.loads((out / "index.json").read_text())["games"] if game["agent"] == "pong")
+    kept = [chunk for file in game["files"] for chunk in chunks_in(out / "games" / file)]
+    looks = 0
+    for chunk, sent in zip(kept, chunks(PONG, zoo.load("pong")), strict=False):
+        told, asked = header_of(chunk), header_of(sent.chunk)
+        looks += len(told.pop("looks", {}))
+        for header in (told, asked):
+            header.get("game", {}).pop("kinds", None)
+        assert told == asked
+        assert pixels_of(chunk)[768:] == pixels_of(sent.chunk)[768:]
+    assert not game["whole"]
+    assert looks == game["looks"] > 5
+    assert sum(len(header_of(chunk)["actions"]) for chunk in kept) == game["steps"]
+
+
+def test_a_folder_that_was_made_here_is_made_anew_and_one_of_others_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr("ui.site.build.recorded", lambda *_, **__: [])
+    out = tmp_path / "site"
+    build(out, agents=[])
+    (out / "old").touch()
+    build(out, agents=[])
+    assert not (out / "old").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+    (out / "arcade.css").unlink()
+    with pytest.raises(ValueError, match="holds something else"):
+        build(out, agents=[])
+
+
+def test_an_index_names_every_game_and_its_score(folder):
+    games = json.loads((folder / "deep" / "arcade" / "index.json").read_text())["games"]
+    mine = [game for game in games if game["agent"] == "cartpole"]
+    assert {game["snapshot"] for game in mine} == set(zoo.entries()["cartpole"].snapshots)
+    assert [game["seed"] for game in mine if game["snapshot"] == 100] == [0, 1, 2]
+    assert all(game["total"] == game["steps"] == 500 for game in mine if game["snapshot"] == 100)
+
+
+def test_every_address_of_a_page_is_relative_and_leads_to_a_file(folder):
+    out = folder / "deep" / "arcade"
+    for page in out.glob("*.html"):
+        for address in re.findall(r'(?:src|href)="([^"]*)"', page.read_text(encoding="utf-8")):
+            if not address.startswith(("https://", "data:", "#")):
+                assert (out / address.partition("?")[0].partition("#")[0]).is_file(), (page.name, address)
+
+
+@needs_chromium
+def test_a_link_leads_to_its_moment_and_keys_move_the_game(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&snapshot=25&seed=0&at=40") as page:
+        canvas = page.locator(".player canvas").first
+        page.locator(".player[data-state=playing]").wait_for()
+        canvas.press("Space")
+        expect(page.locator(".player")).to_have_attribute("data-state", "paused")
+        step = int(canvas.get_attribute("data-step"))
+        assert step >= 40
+        canvas.press("ArrowRight")
+        expect(canvas).to_have_attribute("data-step", str(step + 1))
+        canvas.press("Home")
+        expect(canvas).to_have_attribute("data-step", "0")
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 0, at 25 % of training")
+        page.get_by_role("radio", name="all").check(force=True)
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 0")
+        assert "snapshot=100" in page.url
+        page.go_back()
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 0, at 25 % of training")
+
+
+@needs_chromium
+def test_what_the_agent_looks_at_lies_on_the_step_that_it_was_made_from(browser, site):
+    with visit(browser, site, "index.html?agent=pong&at=8") as page:
+        canvas, light = page.locator(".player canvas").first, page.locator(".player canvas.light")
+        page.locator(".player canvas[data-step]").first.wait_for()
+        canvas.press("Space")
+        canvas.press("Home")
+        page.get_by_role("button", name="Show what it looks at").click()
+        expect(light).to_be_visible()
+        expect(light).to_have_attribute("data-step", "0")
+        canvas.press("End")
+        expect(light).to_be_hidden()
+        expect(page.locator(".said").first).to_contain_text("The recording stops here")
+
+
+@needs_chromium
+def test_a_game_that_was_not_recorded_is_told(browser, site):
+    with visit(browser, site, "index.html?agent=pong&seed=999") as page:
+        expect(page.locator(".verdict")).to_contain_text("was not recorded")
+        page.locator(".player canvas[data-step]").first.wait_for()
+
+
+@needs_chromium
+@pytest.mark.parametrize("query", ["index.html?agent=cartpole", "zoo.html", "zoo-cartpole.html", "how.html"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_legible_and_fit_a_phone(browser, site, query, scheme):
+    with visit(browser, site) as page:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.goto(site.url + query)
+        page.locator("main :is(canvas[data-step], .replay, .timeline button)").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
+        assert found.violations_count == 0, found.generate_report()
+
+
+@needs_chromium
+def test_a_picture_of_the_zoo_plays_its_game(browser, site):
+    with visit(browser, site, "zoo.html") as page:
+        page.locator(".replay").hover()
+        page.locator(".replay[data-state=playing]").wait_for()
+        page.get_by_role("link", name="cartpole").click()
+        page.get_by_role("link", name="Watch it play").click()
+        page.locator(".player canvas[data-step]").first.wait_for()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(("--out", "FULL"), "holds something else"), (("--agents", "nobody"), "nobody"), (("--app", "x"), "no address")],
+)
+def test_the_command_refuses_in_a_sentence(tmp_path, words, says):
+    (tmp_path / "mine.txt").touch()
+    asked = [str(tmp_path) if word == "FULL" else word for word in words]
+    command = [sys.executable, "-m", "zoo", "build-static", *asked]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: ")
+    assert says in ended.stderr
+    assert (tmp_path / "mine.txt").exists()
+
+
+def play_in_node(env: str, weights: Path, games: list[list]) -> list[dict]:
+    """Games, each a seed and its nudges, as the browser plays them."""
+    program = """
+        import { readFileSync } from "node:fs";
+        import { play, tensorsOf } from "./ui/site/simulation.js";
+        const [env, file, games] = process.argv.slice(1);
+        const bytes = readFileSync(file);
+        const tensors = tensorsOf(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+        console.log(JSON.stringify(JSON.parse(games).map(([seed, nudges]) => play(env, tensors, seed, nudges))));
+    """
+    command = ["node", "--input-type=module", "-e", program, env, str(weights), json.dumps(games)]
+    return json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100).stdout)
+
+
+ALIKE_STEPS = 100
+"""Torch adds in another order: what the last digit makes of a long game is another game."""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs Node (Debian: apt install nodejs)")
+@pytest.mark.parametrize(("name", "snapshot"), [("cartpole", 5), ("cartpole", 100), ("pendulum", 1), ("pendulum", 100)])
+def test_games_played_in_the_browser_are_those_of_python(tmp_path, name, snapshot):
+    agent, weights = zoo.load(name, snapshot), tmp_path / "model.safetensors"
+    weights.write_bytes(weights_of(agent))
+    games = [[seed, "20.left-60.right" if seed % 2 else ""] for seed in (0, 1, 2, 3, 123_456_789)]
+    for (seed, nudges), played in zip(games, play_in_node(agent.recipe.env, weights, games), strict=True):
+        perturbations = nudges_of(nudges, agent.recipe, 1000)
+        real = list(islice(playback_steps(agent, seed, perturbations=perturbations), ALIKE_STEPS))
+        mine = played["steps"][: len(real)]
+        assert len(mine) == len(real)
+        np.testing.assert_allclose([step["seen"] for step in mine], [step.obs for step in real], atol=1e-4)
+        np.testing.assert_allclose([step["reward"] for step in mine], [step.reward for step in real], atol=1e-4)
+        if name == "cartpole":
+            assert [np.argmax(step["head"]) for step in mine] == [step.action for step in real]
+        else:
+            np.testing.assert_allclose([step["head"] for step in mine], [step.action for step in real], atol=1e-3)
+
+
+@needs_chromium
+def test_a_seed_that_nobody_recorded_is_played_in_the_browser_and_can_be_pushed(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=999&at=50") as page:
+        page.locator(".player canvas[data-step]").first.wait_for()
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 999")
+        page.get_by_role("button", name="Push left").click()
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 999, 1 nudge")
+        page.get_by_role("button", name="Another game").click()
+        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 1000")

@@ -1,0 +1,63 @@
+"""The page's scripts: ES modules below an address that names their content, so a browser asks for each but once."""
+
+import gzip
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+HERE = Path(__file__).parent
+FOREVER = "public, max-age=31536000, immutable"
+
+
+class Module(NamedTuple):
+    """A script as it is sent."""
+
+    plain: bytes
+    packed: bytes
+    """The same by gzip."""
+
+
+@cache
+def modules() -> dict[str, Module]:
+    """All scripts by their paths below this package, which their imports of each other follow."""
+    found = {path.relative_to(HERE).as_posix(): path.read_bytes() for path in sorted(HERE.rglob("*.js"))}
+    return {name: Module(text, gzip.compress(text, mtime=0)) for name, text in found.items()}
+
+
+@cache
+def version() -> str:
+    """What changes when any of them does."""
+    whole = hashlib.sha256()
+    for name, module in modules().items():
+        whole.update(f"{name}\0{len(module.plain)}\0".encode() + module.plain)
+    return whole.hexdigest()[:12]
+
+
+def mounted(module: str, *events: str) -> str:
+    """The `js_on_load` of a component whose script is that module's `mount`. Gradio wants the events that it triggers
+    named here."""
+    named = f" // triggers {', '.join(map(repr, events))}" if events else ""
+    return (
+        'const root = (window.gradio_config?.root || "").replace(/\\/$/, "");\n'
+        f"import(`${{root}}/arcade/js/{version()}/{module}`).then(\n"
+        f"  ({{ mount }}) => mount({{ element, props, watch, trigger }}),{named}\n"
+        '  () => element.append("A part of the page could not be fetched. Reload it in a moment."),\n);'
+    )
+
+
+def script(request: Request) -> Response:
+    """GET /arcade/js/VERSION/watch/player.js: a module, for ever; another version's is not here any more."""
+    module = modules().get(request.path_params["name"])
+    if module is None or request.path_params["version"] != version():
+        return PlainTextResponse("This script belongs to another version of the page. Reload it.", status_code=404)
+    packed = "gzip" in request.headers.get("accept-encoding", "")
+    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if packed else {})
+    return Response(module.packed if packed else module.plain, media_type="text/javascript", headers=headers)
+
+
+ROUTES = [Route("/arcade/js/{version}/{name:path}", script)]

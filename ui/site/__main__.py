@@ -1,0 +1,36 @@
+"""Builds the static arcade: python -m ui.site --out site."""
+
+import time
+from pathlib import Path
+
+import tyro
+
+import zoo
+from ui.site.build import build, summary
+from zoo.loading import unknown
+
+
+def main(out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), processes: int = 2) -> None:
+    """Make a folder of plain files that any web server can host: recorded games, the zoo, How it works.
+
+    Args:
+        out: the folder; one that this command made is made anew.
+        app: the address of a live arcade, which the pages link to.
+        agents: whose games; by default every agent of the zoo.
+        processes: how many games are played at once.
+    """
+    begun = time.monotonic()
+    for name in agents:
+        if name not in zoo.entries():
+            raise zoo.UnknownAgent(unknown(name, zoo.entries()))
+    if app and not app.startswith(("http://", "https://")):
+        raise ValueError(f"{app!r} is no address of an app: it begins with https://")
+    built = build(out, agents=list(dict.fromkeys(agents)) or list(zoo.entries()), app=app, processes=processes)
+    print(f"{out}: {summary(built)}\n{time.monotonic() - begun:.0f} seconds")
+
+
+if __name__ == "__main__":
+    try:
+        tyro.cli(main, prog="python -m zoo build-static")
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"error: {error}") from None

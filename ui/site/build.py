@@ -1,0 +1,208 @@
+"""A static arcade in a folder: pages, scripts, pictures and recorded games, all asked for by relative addresses."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from html import escape
+from multiprocessing import get_context
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+import safetensors.torch
+
+import zoo
+from a3c_core.agent import Agent
+from a3c_core.evaluation import environment_value
+from playback.perturbation import perturbations_of
+from ui import how, modules
+from ui.agents.page import agent_page
+from ui.agents.stills import still_of
+from ui.agents.tab import all_agents
+from ui.broadcast.chunks import header_of
+from ui.broadcast.guests import watchable
+from ui.site.record import MOST_SECONDS, MOST_SECONDS_YOUNG, SEEDS, Recorded, protocols, record_all
+from ui.theme import CSS
+from ui.watch.tab import about, stages
+
+HERE = Path(__file__).parent
+GAMES, STILLS, SCRIPTS, WEIGHTS = "games", "stills", "js", "weights"
+PAGES = {"index.html": "Watch", "zoo.html": "Zoo", "how.html": "How it works"}
+"""What the pages are called, by their files."""
+INDEX, STYLE = "index.json", "arcade.css"
+PLAYED = ("CartPole-v1", "Pendulum-v1")
+"""Games that the browser plays itself, by `RULES` in simulation.js."""
+
+
+class Built(NamedTuple):
+    """What was made."""
+
+    games: list[Recorded]
+    files: int
+    megabytes: float
+
+
+def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) -> Built:
+    """Makes the folder `out`, of the games of some of the zoo's agents; its pages link to the `app` where there is one.
+
+    Raises ValueError where `out` holds something else, CheckpointError, HubError and OSError.
+    """
+    made_here = all((out / part).exists() for part in (INDEX, STYLE, GAMES))
+    if out.exists() and any(out.iterdir()) and not made_here:
+        raise ValueError(f"{out} holds something else: name a folder that is new or was made by this command")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".arcade-") as scratch:  # the old stays until all is made
+        new = Path(scratch, out.name)
+        games = fill(new, agents, app, processes=processes)
+        shutil.rmtree(out, ignore_errors=True)
+        new.rename(out)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    return Built(games, len(files), sum(path.stat().st_size for path in files) / 1e6)
+
+
+def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Recorded]:
+    """Writes everything into a folder that is not there yet, and returns the games."""
+    for part in (GAMES, STILLS, WEIGHTS):
+        (out / part).mkdir(parents=True)
+    games = recorded(agents, out / GAMES, processes=processes)
+    entries = [zoo.entries()[name] for name in agents]
+    for entry in entries:
+        (out / STILLS / f"{entry.name}.png").write_bytes(still_of(entry))
+    scripts = f"{SCRIPTS}/{modules.version()}"
+    for name, module in modules.modules().items():
+        place = out / scripts / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(module.plain)
+    (out / STYLE).write_text(CSS + (HERE / "site.css").read_text(encoding="utf-8"), encoding="utf-8")
+    write_pages(out, entries, scripts, app)
+    told = [game._asdict() for game in games]
+    played = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
+    index = {
+        "agents": [described(entry, agents) for entry in entries],
+        "games": told,
+        "played": {name: told for name, told in played.items() if told},
+    }
+    (out / INDEX).write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
+    return games
+
+
+def recorded(agents: list[str], directory: Path, *, processes: int) -> list[Recorded]:
+    """Records the games, of several agents at once. Each has a process of its own, so that its files do not depend on
+    what was recorded before: a palette grows with the games."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
+    asked = [(name, protocol) for name in agents for protocol in protocols(zoo.entries()[name])]
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        jobs = {pool.submit(record_all, *each, directory): each for each in asked}
+        found = {}
+        for job in as_completed(jobs):
+            found[jobs[job]] = job.result()
+            name, protocol = jobs[job]
+            print(f"{name}, {protocol}: {len(found[jobs[job]])} games", flush=True)
+    return [game for each in asked for game in found[each]]
+
+
+def described(entry: zoo.ZooEntry, agents: list[str]) -> dict[str, Any]:
+    """What the page says of an agent."""
+    return {
+        "name": entry.name,
+        "env": entry.recipe.env,
+        "about": static(about(watchable(entry.name)), agents),
+        "stages": {str(snapshot): words for words, snapshot in stages(watchable(entry.name))},
+    }
+
+
+def playable(entry: zoo.ZooEntry, out: Path, games: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """What a browser needs to play an agent's game itself, its weights written to files; None for networks that are
+    more than linear layers with tanh between them, and for actions that are drawn."""
+    plain = entry.recipe.encoder == "vector" and entry.recipe.core == "none" and not entry.recipe.layer_norm
+    if not (plain and entry.score.greedy and all(map(is_linear, entry.open().model.state_dict()))):
+        return None
+    recorded_first = next(game["files"][0] for game in games if game["agent"] == entry.name)
+    data = gzip.decompress((out / GAMES / recorded_first).read_bytes())
+    game = header_of(data[4:])["game"]
+    weights = {}
+    for snapshot in entry.snapshots:
+        packed = weights_of(entry.open(snapshot))
+        name = f"{hashlib.sha256(packed).hexdigest()[:20]}.safetensors"
+        (out / WEIGHTS / name).write_bytes(packed)
+        weights[str(snapshot)] = name
+    return {
+        "weights": weights,
+        "shift": -environment_value(0.0, entry.recipe),
+        "scale": entry.recipe.reward_scale,
+        "about": game | {"kinds": perturbations_of(entry.recipe)},
+    }
+
+
+def is_linear(tensor: str) -> bool:
+    """Whether a tensor of that name belongs to a linear layer of the heads, or is a policy's deviation."""
+    return tensor.startswith(("policy.logits.", "policy.mean.", "policy.log_std", "value."))
+
+
+def weights_of(agent: Agent) -> bytes:
+    """An agent's weights as safetensors, in single precision."""
+    return safetensors.torch.save(
+        {name: tensor.float().contiguous() for name, tensor in agent.model.state_dict().items()}
+    )
+
+
+def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str) -> None:
+    """Writes all pages; what is on them comes from the tabs of the app."""
+    agents = [entry.name for entry in entries]
+    watch = (HERE / "watch.html").read_text(encoding="utf-8")
+    write_page(out, "index.html", "Watch", watch, scripts, app)
+    write_page(out, "zoo.html", "Zoo", f'<div id="zoo">{static(all_agents(entries), agents)}</div>', scripts, app)
+    for entry in entries:
+        body = f'<div id="zoo">{static(agent_page(entry), agents)}</div>'
+        write_page(out, f"zoo-{entry.name}.html", entry.name, body, scripts, app)
+    text = re.sub(r'href="\?tab=how#', 'href="#', how.lesson())
+    there = f'href="{escape(app, quote=True)}?tab=retrain" target="_blank" rel="noopener"'
+    text = re.sub(r'<a href="\?tab=retrain"[^>]*>(.*?)</a>', rf"<a {there}>\1</a>" if app else r"\1 of the app", text)
+    write_page(out, "how.html", "How it works", f'<article class="lesson">{text}</article>', scripts, app)
+
+
+def write_page(out: Path, file: str, title: str, body: str, scripts: str, app: str) -> None:
+    """Writes one page with the frame that all share."""
+    front = "zoo.html" if file.startswith("zoo") else file
+    tabs = "".join(
+        f'<a href="{name}"{" aria-current=page" if name == front else ""}>{words}</a>' for name, words in PAGES.items()
+    )
+    live = f'<a href="{escape(app, quote=True)}" target="_blank" rel="noopener">Play and train in the app</a>'
+    frame = Template((HERE / "frame.html").read_text(encoding="utf-8"))
+    parts = {"title": escape(title), "tabs": tabs + (live if app else ""), "scripts": scripts, "body": body}
+    (out / file).write_text(frame.substitute(parts), encoding="utf-8")
+
+
+def static(html: str, agents: list[str]) -> str:
+    """The app's HTML with addresses of files in place of the server's; what only a server has is left out."""
+    rules = {
+        r'<a href="arcade/checkpoint[^>]*>.*?</a>': "",
+        r"arcade/still\?agent=([\w.-]+)": rf"{STILLS}/\1.png",
+        r'href="\?agent=([\w.-]+)"': r'href="index.html?agent=\1"',
+        r'href="\?zoo=" data-zoo=""': 'href="zoo.html"',
+        r'href="\?zoo=([\w.-]+)" data-zoo="[^"]*"': lambda found: (
+            f'href="zoo-{found[1]}.html"' if found[1] in agents else 'href="zoo.html"'
+        ),
+    }
+    for pattern, words in rules.items():
+        html = re.sub(pattern, words, html, flags=re.DOTALL)
+    return html
+
+
+def summary(built: Built) -> str:
+    """What was made and what was left out, for the terminal."""
+    cut = [game for game in built.games if not game.whole]
+    steps = sum(game.looks for game in built.games)
+    lines = [
+        f"{built.files} files, {built.megabytes:.1f} MB: {len(built.games)} games, "
+        f"{steps:,} steps of them with maps of what the agent looks at",
+        f"recorded are the seeds {', '.join(map(str, SEEDS))}, of snapshots {SEEDS[0]} alone, with actions as scored",
+    ]
+    if cut:
+        lines.append(f"{len(cut)} games are cut: after {MOST_SECONDS:g} s, of snapshots after {MOST_SECONDS_YOUNG:g} s")
+    return "\n".join(lines)

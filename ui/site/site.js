@@ -1,0 +1,129 @@
+// The pages of the static arcade. Everything that they ask for lies beside them.
+import { mount as mountZoo } from "../agents/zoo.js";
+import { runTimelines } from "../how/how.js";
+import { query } from "../watch/live.js";
+import { mount as mountPlayer } from "../watch/player.js";
+import { recordedGames } from "../watch/recorded.js";
+import { playedHere } from "./simulation.js";
+import { make } from "../chunk.js";
+
+const SEED = /^[0-9]{1,9}$/;
+const LAST_SEED = 1e9; // training has those above
+const NUDGES = /^[0-9]{1,6}\.(left|right)(-[0-9]{1,6}\.(left|right)){0,19}$/;
+const PARTS = ["agent", "snapshot", "protocol", "seed"];
+
+/** @typedef {{ name: string, env: string, about: string, stages: Record<string, string> }} Agent */
+
+/** @type {Promise<{ agents: Agent[], games: import("../watch/recorded.js").Recorded[],
+ * played: Record<string, import("./simulation.js").Playable> }>} */
+const index = fetch(new URL("index.json", location.href)).then((answer) => answer.json());
+const directory = new URL("games/", location.href);
+const weights = new URL("weights/", location.href);
+
+/**
+ * Lets visitors choose among the games; each part of the choice offers what is recorded with the parts before it.
+ * @param {HTMLElement} cabinet
+ */
+async function watch(cabinet) {
+  const { agents, games, played } = await index;
+  const element = /** @type {HTMLElement} */ (cabinet.querySelector(".player-box"));
+  const another = /** @type {HTMLElement} */ (cabinet.querySelector(".another"));
+  const props = { value: null };
+  let show = () => {};
+
+  const values = (matching, part) => [...new Set(matching.map((game) => game[part]))];
+  const words = {
+    agent: (value) => value,
+    snapshot: (value, agent) => agent.stages[value],
+    protocol: (value) => value,
+    seed: (value) => String(value),
+  };
+
+  // The game that is nearest to what is asked for: of each part what was asked, or the first that there is.
+  function choose(asked) {
+    const agent = agents.find(({ name }) => name === asked.agent) ?? agents[0];
+    let matching = games.filter((game) => game.agent === agent.name);
+    for (const part of PARTS.slice(1)) {
+      const offered = values(matching, part);
+      if (part === "seed" && played[agent.name] && SEED.test(asked.seed) && !offered.includes(Number(asked.seed))) {
+        matching.push({ ...matching[0], seed: Number(asked.seed) }); // it is played here
+        offered.push(Number(asked.seed));
+      }
+      const wanted = offered.find((value) => String(value) === String(asked[part])) ?? offered[0];
+      const sorted = part === "snapshot" ? [...offered].sort((a, b) => a - b) : offered;
+      lay(part, sorted, wanted, agent);
+      matching = matching.filter((game) => game[part] === wanted);
+    }
+    lay("agent", agents.map(({ name }) => name), agent.name, agent);
+    cabinet.querySelector(".verdict").innerHTML = agent.about; // our own HTML, made by ui/site/build.py
+    another.hidden = !played[agent.name];
+    const [{ seed, snapshot, actions, protocol }] = matching;
+    const nudges = played[agent.name] && NUDGES.test(asked.nudges) ? asked.nudges : "";
+    return { agent: agent.name, seed, snapshot, actions, protocol, nudges };
+  }
+
+  function lay(part, offered, wanted, agent) {
+    const group = /** @type {HTMLElement} */ (cabinet.querySelector(`[data-part="${part}"]`));
+    const wrap = group.querySelector(".wrap");
+    group.hidden = offered.length < 2;
+    const before = [...wrap.querySelectorAll("input")].map(({ value }) => value).join();
+    if (before !== offered.join()) {
+      wrap.replaceChildren(
+        ...offered.map((value) => {
+          const label = make("label", "");
+          label.append(make("input", "", "", { type: "radio", name: part, value }), make("span", "", words[part](value, agent)));
+          return label;
+        }),
+      );
+    }
+    for (const input of wrap.querySelectorAll("input")) {
+      input.checked = input.value === String(wanted);
+      input.parentElement.classList.toggle("selected", input.checked);
+    }
+  }
+
+  function open(asked, at = null) {
+    const ticket = choose(asked);
+    props.value = { ...ticket, at };
+    show();
+    return ticket;
+  }
+
+  // Another game, and its address.
+  function go(change) {
+    const ticket = open({ ...props.value, nudges: "", ...change });
+    const address = new URL(location.href);
+    address.search = String(query(ticket));
+    history.pushState(null, "", address);
+  }
+
+  function arrive() {
+    const asked = new URL(location.href).searchParams;
+    const ticket = open(Object.fromEntries(asked), asked.get("at"));
+    const missing = Object.entries(ticket).some(([part, value]) => asked.has(part) && asked.get(part) !== String(value));
+    if (missing) cabinet.querySelector(".verdict").prepend(make("p", "", "The game of this link was not recorded; here is another one."));
+  }
+
+  cabinet.addEventListener("change", (event) => {
+    const input = /** @type {HTMLInputElement} */ (event.target);
+    if (input.type !== "radio") return;
+    go({ [input.name]: input.value });
+  });
+  another.addEventListener("click", () => go({ seed: String((Number(props.value.seed) + 1) % LAST_SEED) }));
+  window.addEventListener("popstate", arrive);
+  cabinet.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
+  arrive();
+  mountPlayer({ element, props, watch: (_, act) => (show = act) }, playedHere(played, weights, recordedGames(games, directory)));
+}
+
+/** @param {HTMLElement} element */
+async function zoo(element) {
+  const { games } = await index;
+  mountZoo({ element, props: {}, watch: () => {}, trigger: () => {} }, recordedGames(games, directory));
+}
+
+const pages = { "#watch": watch, "#zoo": zoo, ".lesson": runTimelines };
+for (const [selector, run] of Object.entries(pages)) {
+  const part = /** @type {HTMLElement | null} */ (document.querySelector(selector));
+  if (part) Promise.resolve(run(part)).catch(() => part.prepend(make("p", "", "A file of this page is missing. Reload it in a moment.")));
+}

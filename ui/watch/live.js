@@ -1,0 +1,37 @@
+// Games that a server plays while they are watched (see ui/broadcast/routes.py).
+import { base } from "../chunk.js";
+import { chunkOf } from "./position.js";
+
+/**
+ * A game as an address names it.
+ * @param {import("./position.js").Ticket} ticket
+ * @param {Record<string, any>} more
+ */
+export function query({ agent, seed, snapshot, actions, protocol, nudges }, more = {}) {
+  /** @type {Record<string, any>} */
+  const named = { agent, seed, snapshot, actions, protocol, nudges: nudges || undefined, ...more };
+  return new URLSearchParams(Object.entries(named).filter(([, value]) => value !== undefined));
+}
+
+/** @type {import("./position.js").Source} */
+export const server = {
+  ahead: 12,
+  lookNote:
+    "Bright is where hiding that part of the picture would change its choice most, as in Greydanus et al. 2018. " +
+    "Each map takes 145 runs of its network, so while the game plays there are only a few a second.",
+
+  async chunk(ticket, n, ahead, stop) {
+    const answer = await fetch(`${base}/arcade/chunk?${query(ticket, { n, ahead })}`, { signal: stop });
+    if (answer.status === 200) return { status: 200, buffer: await answer.arrayBuffer() };
+    return answer.ok ? { status: answer.status } : { status: answer.status, error: (await answer.json()).error };
+  },
+
+  async look(game, step) {
+    const n = chunkOf(game.chunks.map((chunk) => chunk.first), step);
+    const answer = await fetch(`${base}/arcade/saliency?${query(game.ticket, { n, step: step - game.chunks[n].first })}`);
+    return { status: answer.status, ...(await answer.json()) };
+  },
+
+  video: (ticket) => `${base}/arcade/video?${query(ticket)}`,
+  gif: (ticket, from) => `${base}/arcade/gif?${query(ticket, { from })}`,
+};

@@ -1,0 +1,83 @@
+// Games that were recorded as files (see ui/site/record.py): the chunks that a server would have sent, some to a file.
+import { inflater } from "../chunk.js";
+
+/**
+ * A recorded game in the index.
+ * @typedef {object} Recorded
+ * @property {string} agent
+ * @property {number} seed
+ * @property {number} snapshot
+ * @property {string} actions
+ * @property {string} protocol
+ * @property {string[]} files with the chunks, in order
+ * @property {number} total the return as far as it is recorded
+ * @property {number} steps
+ * @property {boolean} whole whether the game is recorded to its end
+ */
+
+/**
+ * The chunks in a file: each has its length in four bytes before it, and all of them are packed together.
+ * @param {ReadableStream<Uint8Array>} file
+ * @returns {Promise<ArrayBuffer[]>}
+ */
+export async function split(file) {
+  const bytes = await new Response(file.pipeThrough(inflater("gzip"))).arrayBuffer();
+  const view = new DataView(bytes);
+  const chunks = [];
+  for (let at = 0; at < bytes.byteLength; ) {
+    const length = view.getUint32(at, true);
+    chunks.push(bytes.slice(at + 4, at + 4 + length));
+    at += 4 + length;
+  }
+  return chunks;
+}
+
+/**
+ * The recorded game of a ticket; what it leaves open may be any.
+ * @param {Recorded[]} games
+ * @param {import("./position.js").Ticket} ticket
+ */
+export const found = (games, ticket) =>
+  games.find((game) =>
+    ["agent", "seed", "snapshot", "actions", "protocol"].every((part) => ticket[part] === undefined || String(game[part]) === String(ticket[part])));
+
+/**
+ * A source of recorded games, whose files lie in a directory.
+ * @param {Recorded[]} games
+ * @param {URL} directory
+ * @returns {import("./position.js").Source}
+ */
+export function recordedGames(games, directory) {
+  let open = { game: /** @type {Recorded | null} */ (null), chunks: /** @type {ArrayBuffer[]} */ ([]), files: 0 };
+  return {
+    ahead: Infinity,
+    lookNote:
+      "Bright is where hiding that part of the picture would change its choice most, as in Greydanus et al. 2018. " +
+      "The maps were made when the game was recorded, for its first minute or so.",
+
+    async chunk(ticket, n, ahead, stop) {
+      const game = found(games, ticket);
+      if (!game) return { status: 404, error: "This game was not recorded. Choose another one." };
+      if (open.game !== game || n === 0) open = { game, chunks: [], files: 0 };
+      const mine = open;
+      while (mine.chunks.length <= n && mine.files < game.files.length) {
+        const answer = await fetch(new URL(game.files[mine.files], directory), { signal: stop });
+        if (!answer.ok) return { status: 404, error: "A file of this game is missing." };
+        mine.chunks.push(...(await split(answer.body)));
+        mine.files += 1;
+      }
+      const buffer = mine.chunks[n];
+      if (buffer) return { status: 200, buffer };
+      const cut = `The recording stops here, at step ${game.steps.toLocaleString("en")}; the game went on.`;
+      return { status: 204, error: game.whole ? "" : cut };
+    },
+
+    async look(game, step) {
+      const packed = game.chunks.map((chunk) => chunk.looks?.[step]).find(Boolean);
+      if (!packed) return { status: 404 };
+      const cells = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+      const side = Math.sqrt(cells.length);
+      return { status: 200, map: Array.from({ length: side }, (_, row) => [...cells.subarray(row * side, (row + 1) * side)]) };
+    },
+  };
+}
