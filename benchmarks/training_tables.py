@@ -17,9 +17,8 @@ def speed(result: dict) -> list[str]:
     return [
         "## Speed",
         "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of "
-        f"trials of {seconds:.0f} seconds. *Times the peer* compares the Nature network with stable-baselines3's of the "
-        "same network and as many games; ours computes its encoder with bfloat16 where the processor has it, "
-        "stable-baselines3 with float32.",
+        f"trials of {seconds:.0f} seconds. *Times the peer* compares our Nature network with the peer's, in as many "
+        "games. Ours computes its encoder with bfloat16 where the processor has it, the peer with float32.",
         where(result),
         speed_table(result["trials"]),
     ]
@@ -48,10 +47,9 @@ def activation_cache(result: dict) -> list[str]:
     """The section on what reusing the activations of acting saves."""
     rows = []
     for name in dict.fromkeys(trial["recipe"] for trial in result["trials"]):
+        trials = [trial for trial in result["trials"] if trial["recipe"] == name]
         rates = {
-            cached: [
-                t["steps"] / t["seconds"] for t in result["trials"] if (t["recipe"], t["cached"]) == (name, cached)
-            ]
+            cached: [trial["steps"] / trial["seconds"] for trial in trials if trial["cached"] is cached]
             for cached in (True, False)
         }
         ratios = [with_cache / without for with_cache, without in zip(rates[True], rates[False], strict=True)]
@@ -59,8 +57,8 @@ def activation_cache(result: dict) -> list[str]:
         rows.append((name, *medians, f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"))
     return [
         "## Activation cache",
-        "`python -m benchmarks.activation_cache` (its first lines tell how). Steps per second of one worker of Pong with "
-        "and without the cache, in turns; the ratio is the median over pairs of turns.",
+        "`python -m benchmarks.activation_cache` (its first lines tell how). Steps per second of one worker of Pong, "
+        "with and without the cache in turns. The ratio is the median over pairs of turns.",
         where(result),
         table(("encoder", "steps/s without", "steps/s with", "ratio", "least to most"), rows),
     ]
