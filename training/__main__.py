@@ -19,7 +19,7 @@ from tyro.conf import Positional
 
 import zoo
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
-from a3c_core.envs import Protocol, is_atari, register_env, register_module
+from a3c_core.envs import Protocol, is_atari, register_env, register_module, spaces_of
 from a3c_core.evaluation import Score, evaluate
 from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
@@ -31,6 +31,7 @@ from training.run import WorkerDied, train
 from training.schedule import command_of, parts_of, saved_run, schedule_json
 from training.widen import widen_run
 from zoo.entry import homes, write_entry
+from zoo.program import program
 
 RUNS = Path("runs")
 CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
@@ -38,6 +39,7 @@ CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes, tyro.conf.
 
 Name = Annotated[str | None, tyro.conf.arg(metavar="{" + ",".join(RECIPES) + "}")]
 Import = Annotated[str | None, tyro.conf.arg(name="import")]
+Actions = Literal["greedy", "sampled"]
 
 
 def train_(
@@ -49,6 +51,7 @@ def train_(
     resume: Path | None = None,
     stop_at: int | None = None,
     evaluate_every: int | None = None,
+    evaluate_actions: Actions = "greedy",
     import_: Import = None,
 ) -> None:
     """Train an agent: `train NAME` by a recipe that ships, `train --env ID` in any Gymnasium environment.
@@ -64,6 +67,8 @@ def train_(
         stop_at: end after so many steps of the run. The learning rate falls as if it went on, and --resume goes on.
         evaluate_every: after each so many steps, play 20 games beside the training, with seeds for that alone; the
             best checkpoint is kept in the directory best/ of the run.
+        evaluate_actions: play these games with the likeliest actions or with drawn ones; choose what the agent will be
+            scored by.
         import_: a module of your own to import first, which registers environments or encoders.
     """
     recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
@@ -78,6 +83,7 @@ def train_(
         resume=resume is not None,
         stop_at=stop_at,
         evaluate_every=evaluate_every,
+        evaluate_actions=evaluate_actions,
     )
 
 
@@ -133,15 +139,22 @@ def run_training(
     resume: bool = False,
     stop_at: int | None = None,
     evaluate_every: int | None = None,
+    evaluate_actions: Actions = "greedy",
 ) -> None:
     """Trains with a progress bar. Ctrl-C ends early and keeps what was learnt."""
-    print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
+    spaces_of(recipe.phase(0))  # raises where the environment, or a package that it needs, is not there
     if resume and any(directory.resolve().is_relative_to(home.weights.resolve()) for home in homes()):
         raise ValueError(f"{directory} belongs to the zoo, and training would change it: copy it, and resume the copy")
+    print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
     if resume and (directory / RECIPE).exists() and not (directory / RESUME).exists():
         print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
     progress, signs = None, Diagnostics()
-    ends = {"stop": _interrupted.is_set, "stop_at": stop_at, "evaluate_every": evaluate_every}
+    ends = {
+        "stop": _interrupted.is_set,
+        "stop_at": stop_at,
+        "evaluate_every": evaluate_every,
+        "evaluate_greedy": evaluate_actions == "greedy",
+    }
     terminal = sys.stderr.isatty()
     bar = tqdm(
         total=min(recipe.last_step, stop_at or recipe.last_step),
@@ -168,7 +181,7 @@ def run_training(
         raise SystemExit(130) from None
     print(
         f"{progress.steps:,} steps in {progress.seconds:.1f} s, {progress.episodes:,} episodes, "
-        f"{words(progress.mean_return)}\nscore it:  python -m training evaluate {directory}"
+        f"{words(progress.mean_return)}\nscore it:  {program('training')} evaluate {directory}"
     )
 
 
@@ -197,9 +210,7 @@ def widen_(run: Positional[Path], /, *, out: Path) -> None:
         out: where the widened agent goes, with the run's past.
     """
     widen_run(run, out)
-    print(
-        f"{out} holds the agent, with a3c_wide\ntrain it:  python -m training train --resume {out} NAME --steps STEPS"
-    )
+    print(f"{out} holds the agent, with a3c_wide\ntrain it:  {program('training')} train --resume {out} --steps STEPS")
 
 
 def evaluate_(
@@ -269,7 +280,7 @@ def keep_(
     limits: str = "",
     command: str = "",
     episodes: int | None = None,
-    actions: Literal["greedy", "sampled"] = "greedy",
+    actions: Actions = "greedy",
     force: bool = False,
     import_: Import = None,
 ) -> None:
@@ -316,7 +327,7 @@ def publish_(
     all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
     name: str | None = None,
     summary: str | None = None,
-    actions: Literal["greedy", "sampled"] = "greedy",
+    actions: Actions = "greedy",
     episodes: int | None = None,
     import_: Import = None,
 ) -> None:
@@ -378,6 +389,7 @@ class Base(NamedTuple):
     resume: Path | None = None
     stop_at: int | None = None
     evaluate_every: int | None = None
+    evaluate_actions: Actions = "greedy"
     import_: Import = None
 
 
@@ -446,7 +458,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def main(argv: list[str], *, prog: str = "python -m training") -> None:
+def main(argv: list[str]) -> None:
     """Parses the command line; known errors end in one sentence."""
     _interrupted.clear()
     for polite in (signal.SIGINT, signal.SIGTERM):
@@ -462,7 +474,7 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
             "publish": publish_,
         }
         tyro.extras.subcommand_cli_from_dict(
-            commands, prog=prog, description=__doc__, args=argv, config=CONFIG, registry=SCHEDULES
+            commands, prog=program("training"), description=__doc__, args=argv, config=CONFIG, registry=SCHEDULES
         )
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())

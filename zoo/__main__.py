@@ -22,6 +22,7 @@ from playback.video import write_mp4
 from zoo.card import aligned, description, markdown_table, mean_and_spread, text_table
 from zoo.entry import CONFIG
 from zoo.loading import agent_files, unknown
+from zoo.program import program
 from zoo.verify import rescore
 
 
@@ -118,7 +119,7 @@ def verify(
     for choice in chosen(name, all_):
         agent, entry = zoo.load(choice), zoo.find(choice)
         if entry is None:
-            raise ValueError(f"{choice} has no record to check: score it with python -m training evaluate {choice}")
+            raise ValueError(f"{choice} has no record to check: score it with {program('training')} evaluate {choice}")
         if choice in zoo.entries():
             entry.check()
         else:
@@ -196,7 +197,7 @@ def chosen(name: str | None, all_: bool) -> list[str]:
     return list(zoo.entries()) if name is None else [name]
 
 
-def main(argv: list[str] | None = None, *, prog: str = "python -m zoo") -> None:
+def main(argv: list[str] | None = None) -> None:
     """Parses the command line, that of the process by default; known errors end in one sentence."""
     commands = {
         "list": list_,
@@ -208,7 +209,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m zoo") -> None:
     }
     try:
         tyro.extras.subcommand_cli_from_dict(
-            commands, prog=prog, description=__doc__, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
+            commands, prog=program("zoo"), description=__doc__, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
         )
     except (ValueError, OSError, ImportError) as error:
         raise SystemExit(f"error: {error}") from None
