@@ -1,12 +1,8 @@
-"""Environments of the user's own: the README's example works, and each kind of spaces is trained in and loaded."""
+"""Environments of the user's own: each kind of spaces is trained in and loaded; test_packaging runs the README's."""
 
-import os
-import re
 import shlex
-import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -14,6 +10,8 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+import training.__main__ as cli
+import zoo
 from a3c_core import envs
 from a3c_core.checkpoint import load_agent
 from a3c_core.envs import (
@@ -33,7 +31,6 @@ from a3c_core.spaces import UnsupportedSpace
 from training.defaults import recipe_for
 from training.run import train
 
-ROOT = Path(__file__).parents[1]
 FLAT, TWO = Box(-1, 1, (3,), np.float32), Discrete(2)
 
 
@@ -241,16 +238,12 @@ def test_a_module_registers_what_its_own_package_defines_and_no_package_that_it_
     assert {"Other-v0", "Second-v0"} <= envs.REGISTERED.keys()
 
 
-def test_the_readmes_example_is_trained_evaluated_resumed_and_played(tmp_path):
-    section = (ROOT / "README.md").read_text().split("## Train on your own environment")[1].split("\n## ")[0]
-    program, commands = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL)[1] for kind in ("python", "sh"))
-    (tmp_path / "corridor.py").write_text(program)
-    for command in commands.replace("20000", "400").replace("40000", "800").splitlines():
-        _, *arguments = shlex.split(command)
-        arguments += ["--episodes", "2"] if "evaluate" in arguments else []
-        environ = os.environ | {"PYTHONPATH": str(ROOT)}
-        ended = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100
-        )
-        assert ended.returncode == 0, ended.stderr
-    assert (tmp_path / "corridor.mp4").stat().st_size > 0
+def test_an_agent_without_a_shipped_recipe_is_kept_with_the_command_that_trains_it(empty_zoo, tmp_path, capsys):
+    small = ["--steps", "64", "--workers", "1", "--envs-per-worker", "2", "--n-steps", "8"]
+    cli.main(["train", "--env", "Acrobot-v1", *small, "--out", str(tmp_path / "run")])
+    cli.main(["keep", str(tmp_path / "run"), "--name", "swinger", "--episodes", "1"])
+    assert "swinger: -500.00 ± 0.00, kept in" in capsys.readouterr().out
+    entry = zoo.entries()["swinger"]
+    begin, *options = shlex.split(entry.command.removeprefix("python -m training train --env "))
+    assert (begin, options[:2]) == ("Acrobot-v1", ["--steps", "64"])
+    assert zoo.load("swinger").recipe == entry.recipe
