@@ -125,7 +125,7 @@ def _render_modes(env: str) -> list[str]:
 
 def _single(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> gym.Env:
     if protocol != "classic":
-        raise ValueError(f"{recipe.env} knows the classic protocol only: sticky actions are a matter of Atari")
+        raise ValueError(f"{recipe.env} knows the classic protocol only: sticky actions exist for Atari alone")
     if render_mode and not {"rgb_array", render_mode} & set(_render_modes(recipe.env)):
         raise CannotMake(f"{recipe.env} can't be shown: it does not have the render mode rgb_array")
     made = _made(recipe.env, render_mode)

@@ -584,7 +584,7 @@ def test_a_snapshot_is_named_after_its_share_of_the_run_whatever_its_length_beco
 PONG = replace(RECIPES["pong"], steps=600, workers=2, envs_per_worker=2, n_steps=(8,))
 
 
-def test_a_small_run_of_pong_tells_its_vital_signs_and_resumes_exactly(tmp_path):
+def test_a_small_run_of_pong_logs_its_diagnostics_and_resumes_exactly(tmp_path):
     moments = train(PONG, tmp_path)
     moment = draw_until(moments, lambda m: m.updates > 0)
     moments.close()
