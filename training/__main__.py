@@ -56,7 +56,7 @@ def train_(
 ) -> None:
     """Train an agent: `train NAME` by a recipe that ships, `train --env ID` in any Gymnasium environment.
 
-    Ctrl-C ends early and keeps what was learnt.
+    Ctrl-C stops the training early and keeps a checkpoint.
 
     Args:
         name: the recipe; every number of it is an option.
@@ -64,12 +64,12 @@ def train_(
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
             A downloaded agent is continued too, in its place and with a fresh optimizer.
-        stop_at: end after so many steps of the run. The learning rate falls as if it went on, and --resume goes on.
-        evaluate_every: after each so many steps, play 20 games beside the training, with seeds for that alone; the
-            best checkpoint is kept in the directory best/ of the run.
-        evaluate_actions: play these games with the likeliest actions or with drawn ones; choose what the agent will be
-            scored by.
-        import_: a module of your own to import first, which registers environments or encoders.
+        stop_at: stop after so many steps. The learning rate falls as if the run went on; --resume continues it.
+        evaluate_every: play 20 games whenever so many steps have passed, beside the training and with seeds of their
+            own; the best checkpoint is kept in the directory best/ of the run.
+        evaluate_actions: play these games with greedy actions or with actions sampled from the policy; choose those
+            that the agent will be scored with.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
     for option, steps in {"--stop-at": stop_at, "--evaluate-every": evaluate_every}.items():
@@ -97,7 +97,7 @@ def repeat_(
 
     Args:
         agent: an agent of the zoo, a repository user/name on the Hugging Face Hub, or a directory that training wrote.
-        seed: another seed than the agent's.
+        seed: a seed other than the agent's.
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         dry_run: print the phases and train nothing.
     """
@@ -207,7 +207,7 @@ def widen_(run: Positional[Path], /, *, out: Path) -> None:
 
     Args:
         run: a directory with an agent whose encoder is a3c.
-        out: where the widened agent goes, with the run's past.
+        out: a directory for the widened agent, with the run's schedule, log and snapshots.
     """
     widen_run(run, out)
     print(f"{out} holds the agent, with a3c_wide\ntrain it:  {program('training')} train --resume {out} --steps STEPS")
@@ -231,9 +231,9 @@ def evaluate_(
         episodes: how many games.
         first_seed: seed of the first game; the others follow.
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
-        actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
+        actions: greedy ones, or sampled from the policy; recorded: those that the agent's entry in the zoo names.
         as_json: print JSON, with every game's return.
-        import_: a module of your own to import first, which registers environments or encoders.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
         register_module(import_)
@@ -284,18 +284,18 @@ def keep_(
     force: bool = False,
     import_: Import = None,
 ) -> None:
-    """Score a run afresh and make it an agent of the zoo, if it beats the one of that name.
+    """Score a run and add its agent to the zoo, if it beats the zoo's agent of that name.
 
     Args:
         run: a directory that training wrote.
         name: the agent's name in the zoo.
         summary: one line about the agent.
-        limits: what it does badly, in a few sentences.
-        command: the command that trained it, if not what the run's own record tells.
-        episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
-        actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
+        limits: what the agent does badly, in a few sentences.
+        command: the command that trained it; by default the one that the run's recipe gives.
+        episodes: how many games to score it over; by default 1000, for Atari 100 by each protocol.
+        actions: score it with greedy actions or with actions sampled from the policy; its entry records which.
         force: replace an agent that scores better.
-        import_: a module of your own to import first, which registers environments or encoders.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
         register_module(import_)
@@ -331,7 +331,9 @@ def publish_(
     episodes: int | None = None,
     import_: Import = None,
 ) -> None:
-    """Play an agent's score again and publish it on the Hugging Face Hub, with card, video and snapshots.
+    """Check an agent's score by playing its games again, then publish it on the Hugging Face Hub.
+
+    The repository holds weights, card, video and snapshots.
 
     Args:
         agent: an agent of the zoo, or a directory that training wrote.
@@ -339,12 +341,12 @@ def publish_(
         private: show it to nobody else.
         dry_run: write the repository into runs/publish and upload nothing.
         all_: publish every agent of the zoo, and a collection of them.
-        name: of an agent from a directory; by default that of its game's recipe. The repository is a3c-ENVIRONMENT,
-            with the name behind it where it is another.
+        name: the name of an agent from a directory; by default that of the recipe of its environment. The repository
+            is called a3c-ENVIRONMENT, or a3c-ENVIRONMENT-NAME for any other name.
         summary: one line about an agent from a directory.
-        actions: play an agent from a directory with the likeliest actions or with drawn ones.
-        episodes: how many games to play; by default all that the record tells of, 100 for a directory.
-        import_: a module of your own to import first, which registers environments or encoders.
+        actions: play an agent from a directory with greedy actions or with actions sampled from the policy.
+        episodes: how many games to play; by default all games of its recorded score, for a directory 100.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     from training.publish import Publication, assemble, publish  # training needs no client of the Hub
     from zoo import hub

@@ -58,7 +58,7 @@ def list_(
 
 
 def info(name: Positional[str], /) -> None:
-    """Tell all that is known of one agent.
+    """Describe one agent in full.
 
     Args:
         name: an agent of the zoo.
@@ -88,8 +88,8 @@ def play_(
         out: the video to write.
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
         snapshot: play as the agent was after that percentage of its training.
-        actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
-        import_: a module of your own to import first, which registers environments or encoders.
+        actions: greedy ones, or sampled from the policy; recorded: those that the agent's entry in the zoo names.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
         register_module(import_)
@@ -147,8 +147,8 @@ def download(
         to: where its directory is made.
         all_: fetch every agent of the zoo.
         namespace: whose copies of the zoo's agents; by default those that their records name, else A3C_ZOO_NAMESPACE.
-        revision: a commit, tag or branch; by default what the agent's record names, else the newest.
-        seconds: give up after so long.
+        revision: a commit, tag or branch; by default the one that the agent's record names, else the newest.
+        seconds: give up after so many seconds.
     """
     for choice in chosen(name, all_):
         repo = zoo.repository(choice, namespace)
