@@ -20,14 +20,14 @@ def train(argv: list[str]) -> None:
     """The commands of `python -m training`."""
     from training.__main__ import main
 
-    main(argv, prog="a3c-arcade")
+    main(argv)
 
 
 def zoo(argv: list[str]) -> None:
     """The commands of `python -m zoo`."""
     from zoo.__main__ import main
 
-    main(argv, prog="a3c-arcade zoo")
+    main(argv)
 
 
 def app(argv: list[str]) -> None:

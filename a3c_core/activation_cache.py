@@ -3,7 +3,7 @@
 A worker's weights do not change from one pull to its first gradient, so learning would compute the encoder's
 convolutions and linear layers for each observation a second time. An ActivationCache records their outputs while the
 worker acts; while it replays, the layers hand the outputs back instead of computing them, and their gradients are what
-they would have been. `python -m benchmarks.speed` tells what that saves.
+they would have been. `python -m benchmarks.activation_cache` measures what that saves.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What becomes of memory that a process has freed: a matter of glibc's, other C libraries ignore it."""
+"""Settings of glibc's memory allocator for freed memory; other C libraries ignore them."""
 
 import ctypes
 

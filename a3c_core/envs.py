@@ -7,13 +7,14 @@ import difflib
 import importlib
 import os
 import pickle
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.core import ActType, ObsType, RenderFrame
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Space
@@ -105,7 +106,39 @@ def _made(env: str, render_mode: str | None = None) -> gym.Env:
     try:
         return Remade(make) if env in REMADE else make()
     except (gym.error.DependencyNotInstalled, ImportError) as error:
-        raise CannotMake(f"{env} needs a package that is not installed: {' '.join(str(error).split())}") from None
+        raise _lacking(env, error) from None
+
+
+def _lacking(env: str, error: Exception) -> CannotMake:
+    return CannotMake(f"{env} needs a package that is not installed: {' '.join(str(error).split())}")
+
+
+class Rendered(gym.Wrapper):
+    """An environment to watch. Gymnasium imports what draws it, pygame for instance, at its first picture only.
+
+    Raises CannotMake where that is not installed.
+    """
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsType, dict[str, Any]]:
+        with self._explained():
+            return super().reset(seed=seed, options=options)
+
+    def step(self, action: ActType) -> tuple[ObsType, float, bool, bool, dict[str, Any]]:
+        with self._explained():
+            return super().step(action)
+
+    def render(self) -> RenderFrame | list[RenderFrame] | None:
+        with self._explained():
+            return super().render()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except gym.error.DependencyNotInstalled as error:
+            raise _lacking(self.spec.id, error) from None
 
 
 @cache
@@ -116,10 +149,11 @@ def _render_modes(env: str) -> list[str]:
 
 def _single(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> gym.Env:
     if protocol != "classic":
-        raise ValueError(f"{recipe.env} knows the classic protocol only: sticky actions are a matter of Atari")
+        raise ValueError(f"{recipe.env} knows the classic protocol only: sticky actions exist for Atari alone")
     if render_mode and not {"rgb_array", render_mode} & set(_render_modes(recipe.env)):
         raise CannotMake(f"{recipe.env} can't be shown: it does not have the render mode rgb_array")
-    return adapted(_made(recipe.env, render_mode))
+    made = _made(recipe.env, render_mode)
+    return adapted(Rendered(made) if render_mode else made)
 
 
 def _scoring(recipe: Recipe, count: int, protocol: Protocol) -> VectorEnv:
@@ -211,15 +245,29 @@ def register_env(env: str, factory: Callable[[Recipe, int], VectorEnv] | None = 
 
 
 def register_module(module: str) -> None:
-    """Imports a module of the user's own and registers the environments that it adds to Gymnasium.
+    """Imports a module of the user's own and registers the environments that its package defines, and those of
+    Gymnasium's classes that it adds under ids of its own.
 
-    Raises ValueError where it can't be imported.
+    What other packages add to Gymnasium while the module imports them is not registered. For an environment whose class
+    is another package's, `module` is module:id. Raises ValueError where it can't be imported.
     """
+    if ":" in module:
+        register_env(module)
+        return
     before = set(gym.registry)
     imported(module)
+    package = module.split(".")[0]
     for env, spec in list(gym.registry.items()):
-        if env not in REGISTERED and (env not in before or str(spec.entry_point).split(":")[0] == module):
+        origin = _package_of(spec)
+        if env not in REGISTERED and (origin == package or (origin == "gymnasium" and env not in before)):
             register_env(f"{module}:{env}")
+
+
+def _package_of(spec: EnvSpec) -> str:
+    """The package that defines an environment's class or the function that makes it."""
+    entry = spec.entry_point or spec.vector_entry_point
+    name = entry if isinstance(entry, str) else getattr(entry, "__module__", "")
+    return name.split(":")[0].split(".")[0]
 
 
 def qualified(env: str) -> str:

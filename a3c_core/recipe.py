@@ -132,7 +132,7 @@ class Recipe:
     epsilon: Positive = 1e-5
     """The optimizer's small constant against division by zero."""
     average_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Keep an average of the shared weights that forgets by this factor with each update (Polyak averaging)."""
+    """Keep an average of the shared weights, which decays by this factor with each update (Polyak averaging)."""
     max_gradient_norm: Positive | None = 0.5
     """Longer gradients (global 2-norm) are scaled down to this length; none leaves them as they are."""
     share_statistics: bool = True
@@ -150,7 +150,7 @@ class Recipe:
     device: Literal["cpu", "cuda"] = "cpu"
     """Where each worker's network is; cuda takes the GPUs in turn, as A3G does (rl_a3c_pytorch)."""
     shared_device: Literal["cpu", "cuda"] = "cpu"
-    """Where the shared weights and the optimizer's state are; cuda spares each update the way to the CPU and back."""
+    """Where the shared weights and the optimizer's state are; with cuda no update goes through the CPU."""
 
     def __post_init__(self) -> None:
         if self.passes > 1 and self.clip_ratio is None:

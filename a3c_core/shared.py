@@ -72,8 +72,6 @@ class ParameterServer:
         (theta,) = optimizer.param_groups[0]["params"]
         theta.grad = gradient.to(theta.device)
         optimizer.step()
-        if theta.is_cuda:  # kernels are queued: another process must not begin before these have ended
-            torch.cuda.synchronize(theta.device)
 
     def normalize(self, model: ActorCritic, moments: Sequence[Moments] = ()) -> None:
         """Adds the moments of a rollout to the running statistics, and copies these into a worker's model."""
@@ -139,6 +137,7 @@ class SharedParameters:
             newest = self.server.theta.detach().split([len(part) for part in weights])
             for part, new in zip(weights, newest, strict=True):
                 part.copy_(new)
+            wait_for_kernels(self.server.theta.device)
         return seen
 
     def push(self, gradient: Tensor, *, rank: int, steps: int) -> int:
@@ -153,6 +152,7 @@ class SharedParameters:
                 self._updates.value += 1
             if self.server.average is not None and before % AVERAGE_EVERY == 0:
                 self.server.follow()
+            wait_for_kernels(self.server.theta.device)
         return before
 
     def normalize(self, model: ActorCritic, moments: Sequence[Moments] = ()) -> None:
@@ -173,6 +173,12 @@ class SharedParameters:
         finally:
             for lock in held:
                 lock.release()
+
+
+def wait_for_kernels(device: torch.device) -> None:
+    """Returns once a GPU has done what it was asked to do: calls only queue kernels, and a lock must outlast them."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def device_of(kind: str, rank: int = 0) -> torch.device:

@@ -15,7 +15,7 @@ import torch
 from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
 from benchmarks.page_tables import endurance, freed, key_to_frame, load, waits
-from benchmarks.training_tables import asynchrony, encoders, pong, speed, time_to_solve
+from benchmarks.training_tables import activation_cache, asynchrony, encoders, pong, speed, time_to_solve
 
 HERE = Path(__file__).parent
 FILES = {"asynchrony": HERE.parent / "ui" / "agents" / "asynchrony.json"}
@@ -24,7 +24,19 @@ PACKAGES = ("torch", "gymnasium", "ale-py", "gradio")
 """Whose versions are told with every result."""
 SECTIONS = {
     section.__name__: section
-    for section in (speed, encoders, time_to_solve, pong, asynchrony, waits, key_to_frame, freed, load, endurance)
+    for section in (
+        speed,
+        encoders,
+        activation_cache,
+        time_to_solve,
+        pong,
+        asynchrony,
+        waits,
+        key_to_frame,
+        freed,
+        load,
+        endurance,
+    )
 }
 """In the order of README.md; each writes what its benchmark has kept."""
 

@@ -118,7 +118,7 @@ COMPETITORS: dict[str, Callable[[float], tuple[int, float]]] = {
 }
 
 
-def main(rounds: int = 3, seconds: float = 20.0) -> None:
+def main(rounds: int = 3, seconds: float = 8.0) -> None:
     """Run all trials, one at a time, and write results/speed.json and README.md.
 
     Args:

@@ -160,7 +160,7 @@ def sb3(algorithm: str) -> Callable[[str, int], list[Trial]]:
 COMPETITORS = {"a3c": ours, "sb3-a2c": sb3("a2c"), "sb3-ppo": sb3("ppo")}
 
 
-def main(cartpole_seeds: int = 10, pendulum_seeds: int = 5) -> None:
+def main(cartpole_seeds: int = 10, pendulum_seeds: int = 3) -> None:
     """Run all trials, one at a time, and write results/time_to_solve.json and README.md.
 
     Args:

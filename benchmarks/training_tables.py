@@ -4,6 +4,12 @@ import statistics
 
 from benchmarks.text import table, where
 
+PEERS = {
+    "a3c, Nature network, 2 workers": "stable-baselines3 A2C, Nature network",
+    "a3c, Nature network, 2 workers of 32 games": "stable-baselines3 A2C, Nature network, 64 games",
+}
+"""Competitors that train the same network in as many games."""
+
 
 def speed(result: dict) -> list[str]:
     """The section on steps per second."""
@@ -11,26 +17,28 @@ def speed(result: dict) -> list[str]:
     return [
         "## Speed",
         "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of "
-        f"trials of {seconds:.0f} seconds.",
+        f"trials of {seconds:.0f} seconds. *Times the peer* compares our Nature network with the peer's, in as many "
+        "games. Ours computes its encoder with bfloat16 where the processor has it, the peer with float32.",
         where(result),
         speed_table(result["trials"]),
     ]
 
 
 def speed_table(trials: list[dict]) -> str:
-    """One row per competitor: median, range, share of the emulator's ceiling, ratio to the peer."""
+    """One row per competitor: median, range, share of the emulator's ceiling, ratio to a peer of the same network."""
     rates: dict[str, list[float]] = {}
     for trial in trials:
         rates.setdefault(trial["competitor"], []).append(trial["steps"] / trial["seconds"])
     medians = {name: statistics.median(group) for name, group in rates.items()}
-    ceiling, peer = medians["emulator alone"], medians["stable-baselines3 A2C, Nature network"]
+    ceiling = medians["emulator alone"]
     one = medians["a3c, paper's network, 1 worker"]
     rows = []
     for name, group in rates.items():
         median = medians[name]
         cells = (f"{median:,.0f}", f"{min(group):,.0f} to {max(group):,.0f}", f"{median / ceiling:.0%}")
         workers = f"{median / one:.2f}" if "paper's" in name and "games" not in name else ""
-        rows.append((name, *cells, f"{median / peer:.2f}", workers))
+        peer = f"{median / medians[PEERS[name]]:.2f}" if name in PEERS else ""
+        rows.append((name, *cells, peer, workers))
     head = ("", "steps/s", "slowest to fastest", "of the emulator", "times the peer", "times one worker")
     return table(head, rows)
 
@@ -55,6 +63,27 @@ def encoders(result: dict) -> list[str]:
         "`python -m benchmarks.encoders` (its first lines tell how). Compare ratios: both are of one run.",
         where(result),
         table(head, rows),
+    ]
+
+
+def activation_cache(result: dict) -> list[str]:
+    """The section on what reusing the activations of acting saves."""
+    rows = []
+    for name in dict.fromkeys(trial["recipe"] for trial in result["trials"]):
+        trials = [trial for trial in result["trials"] if trial["recipe"] == name]
+        rates = {
+            cached: [trial["steps"] / trial["seconds"] for trial in trials if trial["cached"] is cached]
+            for cached in (True, False)
+        }
+        ratios = [with_cache / without for with_cache, without in zip(rates[True], rates[False], strict=True)]
+        medians = [f"{statistics.median(rates[cached]):,.0f}" for cached in (False, True)]
+        rows.append((name, *medians, f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"))
+    return [
+        "## Activation cache",
+        "`python -m benchmarks.activation_cache` (its first lines tell how). Steps per second of one worker of Pong, "
+        "with and without the cache in turns. The ratio is the median over pairs of turns.",
+        where(result),
+        table(("encoder", "steps/s without", "steps/s with", "ratio", "least to most"), rows),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Films as video files that browsers play."""
+"""Rendered episodes as video files that browsers play."""
 
 from pathlib import Path
 
@@ -7,14 +7,14 @@ import imageio.v2 as iio
 from playback.episode import RenderedEpisode
 
 
-def write_mp4(film: RenderedEpisode, path: Path, *, title: str, comment: str, small: bool = False) -> None:
+def write_mp4(episode: RenderedEpisode, path: Path, *, title: str, comment: str, small: bool = False) -> None:
     """Writes H.264 in yuv420p, with `title` and `comment` in the file's metadata. Raises OSError.
 
     Pixels stay sharp: each becomes whole rows and columns. A picture whose height or width is odd then is padded by one
     pixel, since H.264 wants even ones. Where it is to be `small`, pixels that are not square become two rows and
     columns, and the file tells players how much wider than high they are: four times as fast, less sharp when enlarged.
     """
-    rows, columns, wider = *film.pixel, "1"
+    rows, columns, wider = *episode.pixel, "1"
     if small and rows != columns:
         rows, columns, wider = 2, 2, f"{columns}/{rows}"
     filters = f"scale=iw*{columns}:ih*{rows}:flags=neighbor,pad=ceil(iw/2)*2:ceil(ih/2)*2,setsar={wider}"
@@ -22,7 +22,7 @@ def write_mp4(film: RenderedEpisode, path: Path, *, title: str, comment: str, sm
         path,
         format="FFMPEG",
         mode="I",
-        fps=film.frames_per_second,
+        fps=episode.frames_per_second,
         codec="libx264",
         pixelformat="yuv420p",
         macro_block_size=1,
@@ -32,5 +32,5 @@ def write_mp4(film: RenderedEpisode, path: Path, *, title: str, comment: str, sm
             *("-metadata", f"title={title}", "-metadata", f"comment={comment}"),
         ],
     ) as video:
-        for picture in film.pictures:
+        for picture in episode.pictures:
             video.append_data(picture)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from urllib.request import urlopen
 from tests.processes import children, descendants, wait_until
 
 ROOT = Path(__file__).parent.parent
+PYTHON_APP = (sys.executable, "app.py")
 
 _NO_NETWORK = '''
 """Python imports this first: the process can reach this machine alone, and writes down what else it tried."""
@@ -61,8 +62,10 @@ class App(NamedTuple):
 
 
 @contextmanager
-def serve(directory: Path, *, root: Path = ROOT, **environment: str) -> Iterator[App]:
-    """Starts the app of the checkout `root` on a free port; `directory` takes its files and is on its path."""
+def serve(
+    directory: Path, *, root: Path = ROOT, command: Sequence[str | Path] = PYTHON_APP, **environment: str
+) -> Iterator[App]:
+    """Starts the app in `root` on a free port; `directory` takes its files and is on its path."""
     (directory / "sitecustomize.py").write_text(_NO_NETWORK)
     (directory / "tmp").mkdir()
     asked = directory / "asked"
@@ -80,7 +83,7 @@ def serve(directory: Path, *, root: Path = ROOT, **environment: str) -> Iterator
     started = time.monotonic()
     with output.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=root, env=os.environ | environment, stdout=file, stderr=subprocess.STDOUT
+            command, cwd=root, env=os.environ | environment, stdout=file, stderr=subprocess.STDOUT
         )
     try:
         url = f"http://127.0.0.1:{port}/"

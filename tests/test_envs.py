@@ -1,6 +1,7 @@
 """Environments step as Gymnasium's own do, start anew within the step, and come from a fixed list."""
 
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ from a3c_core.envs import (
     ENVS,
     FIRST_TRAINING_SEED,
     REMADE,
+    CannotMake,
     UnknownEnv,
     final_observations,
     make_env,
@@ -128,6 +130,32 @@ def test_pendulums_torque_is_twice_the_clipped_action(action, torque, make):
         obs, reward = obs[0], reward[0]
     np.testing.assert_allclose(obs, expected, rtol=1e-5)
     assert reward == pytest.approx(expected_reward, rel=1e-5)
+
+
+def test_pendulum_is_trained_in_the_games_that_it_is_scored_in():
+    actions = np.random.default_rng(0).uniform(-1.5, 1.5, size=(200, 2, 1)).astype(np.float32)
+    trained, scored = make_envs(PENDULUM, 2), make_scoring_envs(PENDULUM, 2)
+    assert trained.single_action_space == scored.single_action_space
+    np.testing.assert_array_equal(trained.reset(seed=5)[0], scored.reset(seed=5)[0])
+    for action in actions:
+        for ours, theirs in zip(trained.step(action)[:4], scored.step(action)[:4], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def watch_a_step(env, mode):
+    """Makes an environment to watch, and shows a picture of it."""
+    with closing(make_env(Recipe(env=env), mode)) as game:
+        game.reset(seed=0)
+        game.step(game.action_space.sample())
+        game.render()
+
+
+@pytest.mark.parametrize("mode", ["rgb_array", "human"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", "MountainCar-v0"])
+def test_a_game_that_needs_pygame_to_be_shown_says_so(env, mode, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(CannotMake, match=f"{env} needs a package that is not installed: pygame .*pip install"):
+        watch_a_step(env, mode)
 
 
 @pytest.mark.parametrize("env", [*ENVS, "ALE/Freeway-v5"])

@@ -38,6 +38,17 @@ def test_the_best_checkpoint_of_a_run_is_kept_whatever_comes_after_it(tmp_path):
     assert not (tmp_path / CANDIDATE).exists()
 
 
+def test_a_run_is_evaluated_by_the_actions_that_it_will_be_scored_by(tmp_path):
+    list(train(SMALL, tmp_path, evaluate_every=2000, evaluate_greedy=False))
+    (evaluation,) = read_evaluations(tmp_path)
+    drawn = evaluate(load_agent(tmp_path), GAMES, greedy=False, first_seed=EVALUATION_SEED)
+    assert (evaluation.greedy, evaluation.mean) == (False, pytest.approx(drawn.mean))
+    line = json.loads((tmp_path / EVALUATIONS).read_text())
+    del line["greedy"]  # as runs wrote it that always took the likeliest actions
+    (tmp_path / EVALUATIONS).write_text(json.dumps(line) + "\n")
+    assert [each.greedy for each in read_evaluations(tmp_path)] == [True]
+
+
 def test_a_resumed_run_replaces_its_best_checkpoint_only_by_a_better_one(tmp_path):
     list(train(SMALL, tmp_path, evaluate_every=1000))
     line = json.loads((tmp_path / EVALUATIONS).read_text().splitlines()[0])

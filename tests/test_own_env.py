@@ -1,27 +1,36 @@
-"""Environments of the user's own: the README's example works, and each kind of spaces is trained in and loaded."""
+"""Environments of the user's own: each kind of spaces is trained in and loaded; test_packaging runs the README's."""
 
-import os
-import re
 import shlex
-import subprocess
 import sys
-from pathlib import Path
+import textwrap
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence
+from gymnasium.vector import AutoresetMode, VectorEnv
 
+import training.__main__ as cli
+import zoo
 from a3c_core import envs
 from a3c_core.checkpoint import load_agent
-from a3c_core.envs import CannotMake, UnknownEnv, make_env, make_envs, make_scoring_envs, register_env, spaces_of
+from a3c_core.envs import (
+    CannotMake,
+    UnknownEnv,
+    known,
+    make_env,
+    make_envs,
+    make_scoring_envs,
+    register_env,
+    register_module,
+    spaces_of,
+)
 from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
 from a3c_core.spaces import UnsupportedSpace
 from training.defaults import recipe_for
 from training.run import train
 
-ROOT = Path(__file__).parents[1]
 FLAT, TWO = Box(-1, 1, (3,), np.float32), Discrete(2)
 
 
@@ -146,16 +155,95 @@ def test_only_what_workers_can_have_too_is_registered():
         register_env("Acrobot-v1", lambda recipe, count: None)
 
 
-def test_the_readmes_example_is_trained_evaluated_resumed_and_played(tmp_path):
-    section = (ROOT / "README.md").read_text().split("## Train on your own environment")[1].split("\n## ")[0]
-    program, commands = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL)[1] for kind in ("python", "sh"))
-    (tmp_path / "corridor.py").write_text(program)
-    for command in commands.replace("20000", "400").replace("40000", "800").splitlines():
-        _, *arguments = shlex.split(command)
-        arguments += ["--episodes", "2"] if "evaluate" in arguments else []
-        environ = os.environ | {"PYTHONPATH": str(ROOT)}
-        ended = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100
-        )
-        assert ended.returncode == 0, ended.stderr
-    assert (tmp_path / "corridor.mp4").stat().st_size > 0
+class Batch(VectorEnv):
+    """A batch of one's own, whose episodes have three steps, each worth 7."""
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(self, count):
+        self.num_envs, self.single_observation_space, self.single_action_space = count, FLAT, TWO
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = np.zeros(self.num_envs, dtype=int)
+        return self._look(), {}
+
+    def step(self, actions):
+        assert actions.shape == (self.num_envs,)
+        self.steps += 1
+        over = self.steps == 3
+        info = {"final_obs": self._look(), "_final_obs": over} if over.any() else {}
+        self.steps[over] = 0
+        return self._look(), np.full(self.num_envs, 7.0), over, np.zeros_like(over), info
+
+    def _look(self):
+        return np.repeat(self.steps[:, None] / 3, 3, axis=1).astype(np.float32)
+
+
+def batch(recipe, count):
+    return Batch(count)
+
+
+def test_a_training_steps_the_batch_of_ones_own_factory(own, tmp_path):
+    env = register_env(own(FLAT), batch)
+    made = make_envs(Recipe(env=env), 2)
+    assert isinstance(made, Batch)
+    *_, last = train(Recipe(env=env, steps=64, workers=2, envs_per_worker=2, n_steps=(8,), head_layers=(8,)), tmp_path)
+    assert last.mean_return == 21.0
+    assert evaluate(load_agent(tmp_path), 2).returns == (5.0, 5.0)  # of single environments
+
+
+MODULES = {
+    "third_party_envs": """
+        import gymnasium as gym
+        class Other(gym.Env): pass
+        gym.register("Other-v0", entry_point="third_party_envs:Other")
+        gym.register("Second-v0", entry_point=Other)
+    """,
+    "my_envs": """
+        import gymnasium as gym
+        import third_party_envs
+        class Mine(gym.Env): pass
+        gym.register("Mine-v0", entry_point="my_envs:Mine")
+        gym.register("Class-v0", entry_point=Mine)
+        gym.register("Long-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=900)
+        gym.register("Borrowed-v0", entry_point="third_party_envs:Other")
+    """,
+}
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """A module that registers environments and imports another package that does; they are forgotten after the test."""
+    before = dict(gym.registry)
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(envs, "REGISTERED", {})
+    yield
+    gym.registry.clear()
+    gym.registry.update(before)
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def test_a_module_registers_what_its_own_package_defines_and_no_package_that_it_imports(modules):
+    register_module("my_envs")
+    assert list(envs.REGISTERED) == ["Mine-v0", "Class-v0", "Long-v0"]
+    with pytest.raises(UnknownEnv):
+        known("Other-v0")
+    register_module("my_envs:Borrowed-v0")
+    assert known("Borrowed-v0") == "Borrowed-v0"
+    register_module("third_party_envs")
+    assert {"Other-v0", "Second-v0"} <= envs.REGISTERED.keys()
+
+
+def test_an_agent_without_a_shipped_recipe_is_kept_with_the_command_that_trains_it(empty_zoo, tmp_path, capsys):
+    small = ["--steps", "64", "--workers", "1", "--envs-per-worker", "2", "--n-steps", "8"]
+    cli.main(["train", "--env", "Acrobot-v1", *small, "--out", str(tmp_path / "run")])
+    cli.main(["keep", str(tmp_path / "run"), "--name", "swinger", "--episodes", "1"])
+    assert "swinger: -500.00 ± 0.00, kept in" in capsys.readouterr().out
+    entry = zoo.entries()["swinger"]
+    begin, *options = shlex.split(entry.command.removeprefix("python -m training train --env "))
+    assert (begin, options[:2]) == ("Acrobot-v1", ["--steps", "64"])
+    assert zoo.load("swinger").recipe == entry.recipe

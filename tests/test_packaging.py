@@ -1,6 +1,8 @@
 """The wheel, installed outside the checkout; and the requirements files, which must ask for what it asks for."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -11,10 +13,12 @@ from pathlib import Path
 from shutil import copy, copytree, ignore_patterns
 from typing import NamedTuple
 
+import httpx
 import pytest
 from packaging.requirements import Requirement
 
 from a3c_arcade import HELP
+from tests.serving import serve
 from tests.test_structure import FLOORS, ROOT
 from zoo.entry import OWN
 
@@ -138,61 +142,41 @@ def test_the_wheel_has_every_file_of_the_packages(wheel):
     assert packed == there | alone
 
 
-@pytest.mark.wheel
-def test_an_installed_package_trains_an_agent_and_films_it(installed):
-    small = ("--steps", "4000", "--workers", "1", "--envs-per-worker", "8")
-    assert "score it:" in installed.output("a3c-arcade", "train", "cartpole", *small, "--out", "run")
-    assert "run.mp4: seed 0" in installed.output("a3c-arcade", "zoo", "play", "run", "--out", "run.mp4")
-    assert (installed.place / "run.mp4").stat().st_size > 1000
+def section(title: str) -> str:
+    """A section of the README."""
+    return (ROOT / "README.md").read_text(encoding="utf-8").split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def block(text: str, kind: str) -> str:
+    """The first piece of code of a kind that runs `a3c-arcade` or `python -m`, or is Python."""
+    blocks = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
+    return next(code for code in blocks if kind == "python" or code.startswith(("a3c-arcade", "python -m training")))
 
 
 @pytest.mark.wheel
-def test_an_installed_package_trains_an_environment_of_the_users_own(installed):
-    (installed.place / "my_module.py").write_text(MY_MODULE)
-    small, own = ("--workers", "1", "--envs-per-worker", "2"), ("--import", "my_module")
-    train = ("a3c-arcade", "train")
-    installed.output(*train, "--env", "my_module:Corridor-v0", "--steps", "1000", *small, "--out", "corridor")
-    installed.output(*train, "--resume", "corridor", "--steps", "2000", *own)
-    assert "on Corridor-v0" in installed.output("a3c-arcade", "evaluate", "corridor", "--episodes", "2", *own)
-    installed.output("a3c-arcade", "zoo", "play", "corridor", "--out", "corridor.mp4", *own)
+def test_the_readmes_commands_for_an_installed_package_run(installed, tmp_path):
+    train, play, app = (shlex.split(line, comments=True) for line in block(section("Install"), "sh").splitlines())
+    assert train == ["a3c-arcade", "train", "cartpole"]
+    told = installed.output(*train, "--steps", "4000", "--out", "run")
+    assert "score it:  a3c-arcade evaluate run\n" in told
+    assert play[:4] == ["a3c-arcade", "zoo", "play", "pong"]
+    assert f"{play[-1]}: seed 0" in installed.output(*play)
+    assert (installed.place / play[-1]).stat().st_size > 1000
+    assert app == ["a3c-arcade", "app"]
+    with serve(tmp_path, root=installed.place, command=[installed.bin / app[0], *app[1:]]) as served:
+        assert httpx.get(f"{served.url}healthz").json()["status"] == "ok"
+
+
+@pytest.mark.wheel
+def test_the_readmes_environment_is_trained_evaluated_resumed_and_filmed(installed):
+    text = section("Train on your own environment")
+    (installed.place / "corridor.py").write_text(block(text, "python"))
+    commands = [line for line in block(text, "sh").splitlines() if "corridor" in line]
+    assert len(commands) == 4
+    for line in commands:
+        command = shlex.split(line.replace("20000", "400").replace("40000", "800"))
+        installed.output(*command, *(["--episodes", "2"] if "evaluate" in command else []))
     assert (installed.place / "corridor.mp4").stat().st_size > 1000
-
-
-MY_MODULE = '''
-import gymnasium as gym
-import numpy as np
-
-
-class Corridor(gym.Env):
-    """Walk right to the end, a step at a time."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
-    observation_space = gym.spaces.Box(0.0, 8.0, (1,), np.float32)
-    action_space = gym.spaces.Discrete(2)
-
-    def __init__(self, render_mode=None):
-        self.render_mode = render_mode
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.at = 0
-        return self.observation(), {}
-
-    def step(self, action):
-        self.at = max(0, self.at + (1 if action else -1))
-        return self.observation(), -0.1 + (self.at == 8), self.at == 8, False, {}
-
-    def observation(self):
-        return np.array([self.at], np.float32)
-
-    def render(self):
-        frame = np.zeros((32, 144, 3), np.uint8)
-        frame[:, 16 * self.at : 16 * self.at + 16] = 255
-        return frame
-
-
-gym.register("Corridor-v0", Corridor, max_episode_steps=50)
-'''
 
 
 @pytest.mark.wheel
@@ -207,16 +191,17 @@ agent = zoo.load("pong")
 env = agent.make_env()
 obs, _ = env.reset(seed=0)
 memory, total = None, 0.0
-for _ in range(300):
+over = False
+while not over:
     action, memory = agent.act(obs, memory)
     obs, reward, terminated, truncated, _ = env.step(action)
-    total += reward
+    over, total = terminated or truncated, total + reward
 assert files() == before, "an installed zoo is not written into"
 print(home, total)
 """
     home, total = installed.python(program).split()
     assert Path(home).is_relative_to(installed.bin.parent)
-    assert float(total) > 0  # it leads
+    assert float(total) > 0  # it has won
     assert "pong_lstm" in installed.output("a3c-arcade", "zoo", "list")
 
 

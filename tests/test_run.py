@@ -550,7 +550,10 @@ def test_a_snapshot_is_kept_once(tmp_path, monkeypatch):
 
 def test_a_run_keeps_its_snapshots_however_seldom_it_is_logged(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "LOG_SECONDS", 60.0)
+    looks, look = [], run._Run._snapshots
+    monkeypatch.setattr(run._Run, "_snapshots", lambda self: looks.append(self) or look(self))
     watched_run(tmp_path, (1, 5, 25))
+    assert len(looks) == 1  # at the disk: reports come many times a second
     assert {percent: agent.steps for percent, agent in snapshots_in(tmp_path).items()} == {1: 20, 5: 100, 25: 500}
 
 
@@ -584,7 +587,7 @@ def test_a_snapshot_is_named_after_its_share_of_the_run_whatever_its_length_beco
 PONG = replace(RECIPES["pong"], steps=600, workers=2, envs_per_worker=2, n_steps=(8,))
 
 
-def test_a_small_run_of_pong_tells_its_vital_signs_and_resumes_exactly(tmp_path):
+def test_a_small_run_of_pong_logs_its_diagnostics_and_resumes_exactly(tmp_path):
     moments = train(PONG, tmp_path)
     moment = draw_until(moments, lambda m: m.updates > 0)
     moments.close()

@@ -1,6 +1,7 @@
 """The house: who may import whom, what runs without what, and that names which do not speak are explained."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -85,6 +86,14 @@ def test_the_list_of_the_core_is_complete():
 def test_the_core_tells_its_order_of_reading():
     told = ast.get_docstring(ast.parse((ROOT / "a3c_core" / "__init__.py").read_text()))
     assert ", ".join(CORE[:-1]) in " ".join(told.split())
+
+
+def test_the_readme_names_every_file_of_the_core_and_nine_at_most_to_read_first():
+    section = (ROOT / "README.md").read_text().split("## Read the code")[1].split("\n## ")[0]
+    first = re.findall(r"^\d\. `(\w+)\.py`", section, re.MULTILINE)
+    others = re.findall(r"`(\w+)`", section.split("The other files")[1])
+    assert sorted(first + others) == sorted(CORE)
+    assert len(first) <= 9
 
 
 @pytest.mark.parametrize(

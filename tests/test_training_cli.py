@@ -16,6 +16,7 @@ import training.__main__ as cli
 import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import load_agent, save_agent, saved_in
+from a3c_core.envs import spaces_of
 from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Phase, Recipe
 from tests import toy
@@ -364,6 +365,30 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         assert "\n" not in caught.value.code
 
 
+def test_a_training_without_ale_py_fails_before_it_begins(tmp_path, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "a3c_core.atari", raising=False)
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    monkeypatch.setitem(sys.modules, "ale_py.vector_env", None)
+    spaces_of.cache_clear()
+    with pytest.raises(SystemExit, match=r"needs ale-py, which is not installed: pip install"):
+        cli.main(["train", "pong", "--out", str(tmp_path / "run")])
+    assert "training" not in capsys.readouterr().out
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("called", "says"),
+    [("/usr/bin/a3c-arcade", "a3c-arcade"), ("a3c_arcade.py", "a3c-arcade"), ("__main__.py", "python -m training")],
+)
+def test_a_hint_is_called_as_the_command_was(called, says, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sys, "argv", [called])
+    parsed(monkeypatch, "cartpole", "--out", str(tmp_path))
+    assert f"score it:  {says} evaluate {tmp_path}\n" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert f"usage: {says} " in capsys.readouterr().out
+
+
 def test_a_mistake_shows_no_traceback_and_fails(tmp_path):
     ended = start("evaluate", tmp_path)
     out, err = ended.communicate(timeout=100)
@@ -395,7 +420,7 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["evaluate", "cartpole"])
     assert ended.value.code == 130
-    assert capsys.readouterr().err.strip() == "stopped: the same command does it from the start"
+    assert capsys.readouterr().err.strip() == "stopped: the same command starts over, but `search` goes on where it was"
 
 
 @pytest.mark.parametrize(

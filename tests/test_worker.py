@@ -1,6 +1,7 @@
 """A worker hands over the gradient of each of its updates, whole and once."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from a3c_core import shared as shared_module
 from a3c_core import worker
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.loss import a3c_loss
@@ -111,6 +113,41 @@ def test_push_counts_steps_and_tells_how_many_updates_came_before():
     assert shared.steps == 60
 
 
+def test_an_update_that_is_made_during_a_pull_counts_as_unseen():
+    shared = shared_with_sgd(torch.zeros(2))
+
+    class Part(list):
+        def copy_(self, new):
+            shared.push(torch.ones(2), rank=1, steps=1)
+
+    seen = shared.pull([Part([0.0, 0.0])])
+    assert (seen, shared.push(torch.ones(2), rank=0, steps=1) - seen) == (0, 1)
+
+
+def test_the_queued_kernels_of_a_gpu_have_ended_before_the_lock_is_released(monkeypatch):
+    shared = SharedParameters(toy.recipe(lock_free=False), torch.zeros(2), _CONTEXT)
+    waited = []
+    monkeypatch.setattr(
+        shared_module, "wait_for_kernels", lambda device: waited.append(shared._turn.acquire(block=False))
+    )
+    weights = torch.zeros(2)
+    shared.push(torch.ones(2), rank=0, steps=1)
+    shared.pull([weights])
+    assert waited == [False, False]  # the lock was held
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_no_worker_writes_while_a_checkpoint_is_read(rank):
+    shared = shared_with_sgd(torch.zeros(2), workers=2)
+    pushing = threading.Thread(target=shared.push, args=(torch.ones(2),), kwargs={"rank": rank, "steps": 5})
+    with shared.paused():
+        pushing.start()
+        pushing.join(0.2)
+        assert (shared.steps, shared.server.theta.tolist()) == (0, [0.0, 0.0])
+    pushing.join(60.0)
+    assert (shared.steps, shared.server.theta.tolist()) == (5, [-1.0, -1.0])
+
+
 def test_the_weights_handed_to_shared_are_copied():
     weights = torch.zeros(2)
     shared_with_sgd(weights).push(torch.ones(2), rank=0, steps=1)
@@ -152,9 +189,13 @@ def push_often(shared, rank):
         shared.push(torch.ones(1000), rank=rank, steps=3)
 
 
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"))
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("lock_free", [True, False])
-def test_two_processes_push_without_losing_a_count(lock_free):
-    recipe = toy.recipe(lock_free=lock_free, workers=2, steps=10**6)
+def test_two_processes_push_without_losing_a_count(lock_free, device):
+    recipe = toy.recipe(lock_free=lock_free, workers=2, steps=10**6, shared_device=device)
     shared = SharedParameters(recipe, torch.zeros(1000), _CONTEXT)
     workers = [_CONTEXT.Process(target=push_often, args=(shared, rank), daemon=True) for rank in range(2)]
     for process in workers:
@@ -164,7 +205,7 @@ def test_two_processes_push_without_losing_a_count(lock_free):
     assert [process.exitcode for process in workers] == [0, 0]
     assert shared.steps == 2 * 200 * 3
     assert shared.push(torch.ones(1000), rank=0, steps=3) == 400
-    np.testing.assert_array_less(shared.server.theta.detach(), 0.0)
+    np.testing.assert_array_less(shared.server.theta.detach().cpu(), 0.0)
     if not lock_free:  # without the lock an update may be overwritten: that is Hogwild's bargain
         assert shared.server.optimizers[0].state[shared.server.theta]["step"].item() == 401
         assert shared.server.theta.unique().numel() == 1

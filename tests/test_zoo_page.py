@@ -25,6 +25,7 @@ from ui.agents.figures import Mark, histogram, scale
 from ui.agents.page import agent_page
 from ui.agents.stills import drawn, file_of, still_of
 from ui.games import GAMES
+from zoo.card import description, model_card
 from zoo.peers import Peer, peers, peers_of
 
 # What is said, without a server
@@ -55,6 +56,25 @@ def test_where_others_are_better_the_page_says_so():
     equal = better._replace(score=entry.score.mean)
     assert zoo_page.standing(entry, (better, equal)) == "Of 2 published agents 1 scores higher, 1 scores the same."
     assert "Nobody" in zoo_page.standing(entry, (better._replace(kind="human"),))
+
+
+@pytest.mark.parametrize(
+    "entry", [pytest.param(e, id=e.name) for e in zoo.entries().values() if e.name in ("pong", "pong_lstm")]
+)
+def test_a_score_whose_games_repeat_says_so_wherever_it_is_shown(entry):
+    games, distinct = len(entry.score.returns), entry.score.distinct
+    assert distinct < games
+    words = f"{distinct} of them distinct"
+    assert words in description(entry)
+    assert words in agent_page(entry)
+    assert f"| {games} | {distinct} |" in model_card(entry, "tester/agent")
+    assert entry.limits
+
+
+@pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in zoo.entries().values() if e.whole.schedule])
+def test_the_hours_of_an_agent_that_was_chosen_among_branches_say_what_they_leave_out(entry):
+    for text in (description(entry), agent_page(entry), model_card(entry, "tester/agent")):
+        assert "on the branch that was kept; branches that were given up are not counted" in text
 
 
 def test_a_far_score_does_not_press_the_others_into_a_corner():

@@ -19,7 +19,7 @@ from tyro.conf import Positional
 
 import zoo
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
-from a3c_core.envs import Protocol, is_atari, register_env, register_module
+from a3c_core.envs import Protocol, is_atari, register_env, register_module, spaces_of
 from a3c_core.evaluation import Score, evaluate
 from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
@@ -33,6 +33,7 @@ from training.search import plan as plan_of_study
 from training.search import read_results, read_study, report, search
 from training.widen import widen_run
 from zoo.entry import homes, write_entry
+from zoo.program import program
 
 RUNS = Path("runs")
 CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes)
@@ -40,6 +41,7 @@ CONFIG = (tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitArgPrefixes)
 
 Name = Annotated[str | None, tyro.conf.arg(metavar="{" + ",".join(RECIPES) + "}")]
 Import = Annotated[str | None, tyro.conf.arg(name="import")]
+Actions = Literal["greedy", "sampled"]
 
 
 def train_(
@@ -51,11 +53,12 @@ def train_(
     resume: Path | None = None,
     stop_at: int | None = None,
     evaluate_every: int | None = None,
+    evaluate_actions: Actions = "greedy",
     import_: Import = None,
 ) -> None:
     """Train an agent: `train NAME` by a recipe that ships, `train --env ID` in any Gymnasium environment.
 
-    Ctrl-C ends early and keeps what was learnt.
+    Ctrl-C stops the training early and keeps a checkpoint.
 
     Args:
         name: the recipe; every number of it is an option.
@@ -63,10 +66,12 @@ def train_(
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
             A downloaded agent is continued too, in its place and with a fresh optimizer.
-        stop_at: end after so many steps of the run. The learning rate falls as if it went on, and --resume goes on.
-        evaluate_every: after each so many steps, play 20 games beside the training, with seeds for that alone; the
-            best checkpoint is kept in the directory best/ of the run.
-        import_: a module of your own to import first, which registers environments or encoders.
+        stop_at: stop after so many steps. The learning rate falls as if the run went on; --resume continues it.
+        evaluate_every: play 20 games whenever so many steps have passed, beside the training and with seeds of their
+            own; the best checkpoint is kept in the directory best/ of the run.
+        evaluate_actions: play these games with greedy actions or with actions sampled from the policy; choose those
+            that the agent will be scored with.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
     for option, steps in {"--stop-at": stop_at, "--evaluate-every": evaluate_every}.items():
@@ -80,6 +85,7 @@ def train_(
         resume=resume is not None,
         stop_at=stop_at,
         evaluate_every=evaluate_every,
+        evaluate_actions=evaluate_actions,
     )
 
 
@@ -93,7 +99,7 @@ def repeat_(
 
     Args:
         agent: an agent of the zoo, a repository user/name on the Hugging Face Hub, or a directory that training wrote.
-        seed: another seed than the agent's.
+        seed: a seed other than the agent's.
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         dry_run: print the phases and train nothing.
     """
@@ -135,15 +141,22 @@ def run_training(
     resume: bool = False,
     stop_at: int | None = None,
     evaluate_every: int | None = None,
+    evaluate_actions: Actions = "greedy",
 ) -> None:
     """Trains with a progress bar. Ctrl-C ends early and keeps what was learnt."""
-    print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
+    spaces_of(recipe.phase(0))  # raises where the environment, or a package that it needs, is not there
     if resume and any(directory.resolve().is_relative_to(home.weights.resolve()) for home in homes()):
         raise ValueError(f"{directory} belongs to the zoo, and training would change it: copy it, and resume the copy")
+    print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
     if resume and (directory / RECIPE).exists() and not (directory / RESUME).exists():
         print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
     progress, signs = None, Diagnostics()
-    ends = {"stop": _interrupted.is_set, "stop_at": stop_at, "evaluate_every": evaluate_every}
+    ends = {
+        "stop": _interrupted.is_set,
+        "stop_at": stop_at,
+        "evaluate_every": evaluate_every,
+        "evaluate_greedy": evaluate_actions == "greedy",
+    }
     terminal = sys.stderr.isatty()
     bar = tqdm(
         total=min(recipe.last_step, stop_at or recipe.last_step),
@@ -170,7 +183,7 @@ def run_training(
         raise SystemExit(130) from None
     print(
         f"{progress.steps:,} steps in {progress.seconds:.1f} s, {progress.episodes:,} episodes, "
-        f"{words(progress.mean_return)}\nscore it:  python -m training evaluate {directory}"
+        f"{words(progress.mean_return)}\nscore it:  {program('training')} evaluate {directory}"
     )
 
 
@@ -222,12 +235,10 @@ def widen_(run: Positional[Path], /, *, out: Path) -> None:
 
     Args:
         run: a directory with an agent whose encoder is a3c.
-        out: where the widened agent goes, with the run's past.
+        out: a directory for the widened agent, with the run's schedule, log and snapshots.
     """
     widen_run(run, out)
-    print(
-        f"{out} holds the agent, with a3c_wide\ntrain it:  python -m training train --resume {out} NAME --steps STEPS"
-    )
+    print(f"{out} holds the agent, with a3c_wide\ntrain it:  {program('training')} train --resume {out} --steps STEPS")
 
 
 def evaluate_(
@@ -249,10 +260,10 @@ def evaluate_(
         episodes: how many games.
         first_seed: seed of the first game; the others follow.
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
-        actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
+        actions: greedy ones, or sampled from the policy; recorded: those that the agent's entry in the zoo names.
         average: score the averaged weights of a run that was trained with an average_decay.
         as_json: print JSON, with every game's return.
-        import_: a module of your own to import first, which registers environments or encoders.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
         register_module(import_)
@@ -301,24 +312,24 @@ def keep_(
     limits: str = "",
     command: str = "",
     episodes: int | None = None,
-    actions: Literal["greedy", "sampled"] = "greedy",
+    actions: Actions = "greedy",
     average: bool = False,
     force: bool = False,
     import_: Import = None,
 ) -> None:
-    """Score a run afresh and make it an agent of the zoo, if it beats the one of that name.
+    """Score a run and add its agent to the zoo, if it beats the zoo's agent of that name.
 
     Args:
         run: a directory that training wrote.
         name: the agent's name in the zoo.
         summary: one line about the agent.
-        limits: what it does badly, in a few sentences.
-        command: the command that trained it, if not what the run's own record tells.
-        episodes: how many games to score it over: 1000, but 100 for Atari, by each protocol.
-        actions: score it with the likeliest actions or with drawn ones, and note that in its entry.
+        limits: what the agent does badly, in a few sentences.
+        command: the command that trained it; by default the one that the run's recipe gives.
+        episodes: how many games to score it over; by default 1000, for Atari 100 by each protocol.
+        actions: score it with greedy actions or with actions sampled from the policy; its entry records which.
         average: keep the run's averaged weights where they score better than its last ones.
         force: replace an agent that scores better.
-        import_: a module of your own to import first, which registers environments or encoders.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
         register_module(import_)
@@ -352,11 +363,13 @@ def publish_(
     all_: Annotated[bool, tyro.conf.arg(name="all")] = False,
     name: str | None = None,
     summary: str | None = None,
-    actions: Literal["greedy", "sampled"] = "greedy",
+    actions: Actions = "greedy",
     episodes: int | None = None,
     import_: Import = None,
 ) -> None:
-    """Play an agent's score again and publish it on the Hugging Face Hub, with card, video and snapshots.
+    """Check an agent's score by playing its games again, then publish it on the Hugging Face Hub.
+
+    The repository holds weights, card, video and snapshots.
 
     Args:
         agent: an agent of the zoo, or a directory that training wrote.
@@ -364,12 +377,12 @@ def publish_(
         private: show it to nobody else.
         dry_run: write the repository into runs/publish and upload nothing.
         all_: publish every agent of the zoo, and a collection of them.
-        name: of an agent from a directory; by default that of its game's recipe. The repository is a3c-ENVIRONMENT,
-            with the name behind it where it is another.
+        name: the name of an agent from a directory; by default that of the recipe of its environment. The repository
+            is called a3c-ENVIRONMENT, or a3c-ENVIRONMENT-NAME for any other name.
         summary: one line about an agent from a directory.
-        actions: play an agent from a directory with the likeliest actions or with drawn ones.
-        episodes: how many games to play; by default all that the record tells of, 100 for a directory.
-        import_: a module of your own to import first, which registers environments or encoders.
+        actions: play an agent from a directory with greedy actions or with actions sampled from the policy.
+        episodes: how many games to play; by default all games of its recorded score, for a directory 100.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     from training.publish import Publication, assemble, publish  # training needs no client of the Hub
     from zoo import hub
@@ -414,6 +427,7 @@ class Base(NamedTuple):
     resume: Path | None = None
     stop_at: int | None = None
     evaluate_every: int | None = None
+    evaluate_actions: Actions = "greedy"
     import_: Import = None
 
 
@@ -482,7 +496,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def main(argv: list[str], *, prog: str = "python -m training") -> None:
+def main(argv: list[str]) -> None:
     """Parses the command line; known errors end in one sentence."""
     _interrupted.clear()
     for polite in (signal.SIGINT, signal.SIGTERM):
@@ -499,7 +513,7 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
             "publish": publish_,
         }
         tyro.extras.subcommand_cli_from_dict(
-            commands, prog=prog, description=__doc__, args=argv, config=CONFIG, registry=SCHEDULES
+            commands, prog=program("training"), description=__doc__, args=argv, config=CONFIG, registry=SCHEDULES
         )
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
@@ -507,7 +521,7 @@ def main(argv: list[str], *, prog: str = "python -m training") -> None:
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
-        print("stopped: the same command does it again, and `search` goes on where it was", file=sys.stderr)
+        print("stopped: the same command starts over, but `search` goes on where it was", file=sys.stderr)
         raise SystemExit(130) from None
 
 

@@ -20,22 +20,25 @@ class Kind(NamedTuple):
     """Whether it takes real numbers; else it takes choices."""
 
 
-FRAMES = {
+FRAME_PASSES = {
     "envs_per_worker": 8,
     "n_steps": (128,),
     "passes": 3,
     "minibatches": 4,
     "clip_ratio": 0.1,
-    "layer_norm": True,
-    "head_layers": (),
-    "normalize_rewards": True,
+    "gae_lambda": 0.95,
+    "normalize_advantages": True,
     "learning_rate": 5e-4,
 }
+"""Several clipped passes over each rollout of frames."""
+ATARI_GAME = ATARI | LIVES | FRAME_PASSES
+"""Of Atari's games without a recipe of their own."""
+FRAMES = FRAME_PASSES | {"steps": 5_000_000, "layer_norm": True, "head_layers": (), "normalize_rewards": True}
 DEFAULTS: dict[Kind, dict[str, Any]] = {
     Kind(frames=False, continuous=False): PASSES | {"steps": 1_000_000, "learning_rate": 1e-3},
     Kind(frames=False, continuous=True): PASSES | {"steps": 2_000_000, "learning_rate": 3e-4, "entropy_cost": 0.0},
-    Kind(frames=True, continuous=False): FRAMES | {"steps": 5_000_000},
-    Kind(frames=True, continuous=True): FRAMES | {"steps": 5_000_000, "learning_rate": 3e-4, "entropy_cost": 0.0},
+    Kind(frames=True, continuous=False): FRAMES,
+    Kind(frames=True, continuous=True): FRAMES | {"learning_rate": 3e-4, "entropy_cost": 0.0},
 }
 """The numbers that an environment begins with; its encoder is the first that reads what it shows."""
 
@@ -54,7 +57,7 @@ def recipe_for(env: str) -> Recipe:
     if shipped:
         return shipped
     if is_atari(env):
-        recipe = Recipe(env=env, **ATARI, **LIVES)
+        recipe = Recipe(env=env, **ATARI_GAME)
         spaces_of(recipe)  # raises for a game that there is not
         return recipe
     spaces = spaces_of(Recipe(env=env))

@@ -1,4 +1,4 @@
-"""Vital signs: what tells within minutes that a run learns nothing, where the score takes an hour to."""
+"""Diagnostics: they show within minutes that a run learns nothing, where the score takes an hour."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -29,12 +29,14 @@ GAMES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What a checkpoint of a run scored, with its likeliest actions."""
+    """What a checkpoint of a run scored."""
 
     steps: int
     mean: float
     std: float
     games: int
+    greedy: bool = True
+    """Whether the likeliest actions were taken, or ones drawn from the policy."""
 
 
 class Evaluator:
@@ -43,8 +45,8 @@ class Evaluator:
     An evaluation that is due while another is under way is left out.
     """
 
-    def __init__(self, directory: Path, context: BaseContext, *, every: int, steps: int) -> None:
-        self.directory, self.context, self.every = directory, context, every
+    def __init__(self, directory: Path, context: BaseContext, *, every: int, steps: int, greedy: bool) -> None:
+        self.directory, self.context, self.every, self.greedy = directory, context, every, greedy
         shutil.rmtree(directory / CANDIDATE, ignore_errors=True)
         self._due = (steps // every + 1) * every
         self.evaluated = 0
@@ -63,7 +65,10 @@ class Evaluator:
         save_agent(self.directory / CANDIDATE, agent, run=run, phase=phase)
         self._result, theirs = self.context.Pipe(duplex=False)
         self._process = self.context.Process(
-            target=_evaluate, args=(self.directory / CANDIDATE, theirs), name="a3c-evaluation", daemon=True
+            target=_evaluate,
+            args=(self.directory / CANDIDATE, theirs, self.greedy),
+            name="a3c-evaluation",
+            daemon=True,
         )
         self._process.start()
         theirs.close()
@@ -80,7 +85,8 @@ class Evaluator:
         return True
 
     def _note(self, evaluation: Evaluation) -> None:
-        best = max((each.mean for each in read_evaluations(self.directory)), default=-float("inf"))
+        alike = [each.mean for each in read_evaluations(self.directory) if each.greedy == evaluation.greedy]
+        best = max(alike, default=-float("inf"))
         if evaluation.mean > best:
             shutil.rmtree(self.directory / BEST, ignore_errors=True)
             (self.directory / CANDIDATE).rename(self.directory / BEST)
@@ -97,15 +103,15 @@ class Evaluator:
         shutil.rmtree(self.directory / CANDIDATE, ignore_errors=True)
 
 
-def _evaluate(place: Path, result: Connection) -> None:
+def _evaluate(place: Path, result: Connection, greedy: bool) -> None:
     """Entry point of the process that plays."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     agent = load_agent(place)
-    score = evaluate(agent, GAMES, first_seed=EVALUATION_SEED)
-    result.send(Evaluation(steps=agent.steps, mean=score.mean, std=score.std, games=GAMES))
+    score = evaluate(agent, GAMES, greedy=greedy, first_seed=EVALUATION_SEED)
+    result.send(Evaluation(steps=agent.steps, mean=score.mean, std=score.std, games=GAMES, greedy=greedy))
 
 
 def read_evaluations(directory: Path) -> list[Evaluation]:
@@ -115,7 +121,7 @@ def read_evaluations(directory: Path) -> list[Evaluation]:
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
             record = json.loads(line)
-            found.append(Evaluation(**{name: record[name] for name in names}))
-        except (ValueError, TypeError, KeyError):
+            found.append(Evaluation(**{name: record[name] for name in names if name in record}))
+        except (ValueError, TypeError):
             continue
     return found

@@ -97,6 +97,7 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     stop_at: int | None = None,
     evaluate_every: int | None = None,
+    evaluate_greedy: bool = True,
 ) -> Iterator[Progress]:
     """Trains in `directory`, yielding a Progress every fraction of a second and when the run ends.
 
@@ -117,6 +118,7 @@ def train(
         stop_at: steps at which to end the run early; the learning rate falls as if it went on, and resuming goes on.
         evaluate_every: after each so many steps the agent plays 20 games in another process, as evaluations.jsonl
             tells; the best checkpoint is kept in best/, a checkpoint of its own.
+        evaluate_greedy: whether it takes its likeliest actions there, or draws them. Choose what it will be scored by.
 
     Raises:
         CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
@@ -124,7 +126,8 @@ def train(
         WorkerDied: a worker raised or was killed. The checkpoint is kept.
     """
     while True:
-        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, evaluate_every=evaluate_every)
+        evaluations = {"evaluate_every": evaluate_every, "evaluate_greedy": evaluate_greedy}
+        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, **evaluations)
         try:
             yield from run.moments(stop)
         finally:
@@ -146,6 +149,7 @@ class _Run:
         make: MakeEnvs,
         stop_at: int | None,
         evaluate_every: int | None,
+        evaluate_greedy: bool,
     ) -> None:
         if not resume and (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
@@ -173,8 +177,11 @@ class _Run:
         self.kept = {_passed(share) for share in self._snapshots()}
         """Which of SNAPSHOT_PERCENTS have their snapshot: looked up once, since reports come many times a second."""
         self._checkpoint()
-        every, steps = evaluate_every, self.shared.steps
-        self.evaluator = Evaluator(directory, _CONTEXT, every=every, steps=steps) if every else None
+        self.evaluator = None
+        if evaluate_every:
+            self.evaluator = Evaluator(
+                directory, _CONTEXT, every=evaluate_every, steps=self.shared.steps, greedy=evaluate_greedy
+            )
         self.log = Log(directory, after=self.shared.steps)
         self.workers, self.reports = [], []
         self.stopped = False

@@ -23,6 +23,7 @@ from playback.video import write_mp4
 from zoo.card import aligned, description, markdown_table, mean_and_spread, text_table
 from zoo.entry import CONFIG
 from zoo.loading import agent_files, unknown
+from zoo.program import program
 from zoo.verify import rescore
 
 
@@ -58,7 +59,7 @@ def list_(
 
 
 def info(name: Positional[str], /) -> None:
-    """Tell all that is known of one agent.
+    """Describe one agent in full.
 
     Args:
         name: an agent of the zoo.
@@ -88,8 +89,8 @@ def play_(
         out: the video to write.
         protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
         snapshot: play as the agent was after that percentage of its training.
-        actions: the likeliest ones, or drawn from the policy; recorded: as the agent's entry in the zoo says.
-        import_: a module of your own to import first, which registers environments or encoders.
+        actions: greedy ones, or sampled from the policy; recorded: those that the agent's entry in the zoo names.
+        import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
         register_module(import_)
@@ -119,7 +120,7 @@ def verify(
     for choice in chosen(name, all_):
         agent, entry = zoo.load(choice), zoo.find(choice)
         if entry is None:
-            raise ValueError(f"{choice} has no record to check: score it with python -m training evaluate {choice}")
+            raise ValueError(f"{choice} has no record to check: score it with {program('training')} evaluate {choice}")
         if choice in zoo.entries():
             entry.check()
         else:
@@ -147,8 +148,8 @@ def download(
         to: where its directory is made.
         all_: fetch every agent of the zoo.
         namespace: whose copies of the zoo's agents; by default those that their records name, else A3C_ZOO_NAMESPACE.
-        revision: a commit, tag or branch; by default what the agent's record names, else the newest.
-        seconds: give up after so long.
+        revision: a commit, tag or branch; by default the one that the agent's record names, else the newest.
+        seconds: give up after so many seconds.
     """
     for choice in chosen(name, all_):
         repo = zoo.repository(choice, namespace)
@@ -213,7 +214,7 @@ def chosen(name: str | None, all_: bool) -> list[str]:
     return list(zoo.entries()) if name is None else [name]
 
 
-def main(argv: list[str] | None = None, *, prog: str = "python -m zoo") -> None:
+def main(argv: list[str] | None = None) -> None:
     """Parses the command line, that of the process by default; known errors end in one sentence."""
     commands = {
         "list": list_,
@@ -226,7 +227,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m zoo") -> None:
     }
     try:
         tyro.extras.subcommand_cli_from_dict(
-            commands, prog=prog, description=__doc__, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
+            commands, prog=program("zoo"), description=__doc__, args=argv, config=(tyro.conf.FlagCreatePairsOff,)
         )
     except (ValueError, OSError, ImportError) as error:
         raise SystemExit(f"error: {error}") from None

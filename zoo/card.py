@@ -1,4 +1,4 @@
-"""What is said of an agent, from its entry alone: table row, description and model card serve all who tell of it."""
+"""How an agent is presented, from its entry alone: table row, description and model card."""
 
 from dataclasses import asdict
 
@@ -27,19 +27,20 @@ def distinct_words(score: Score) -> str:
 
 
 def seeds_words(entry: ZooEntry) -> str:
-    """What the seeds of its scores have to do with training."""
+    """How the seeds of its scores relate to training."""
     if not is_atari(entry.recipe.env):
         return "Training never used these seeds."
     return (
-        "Training never used these seeds. Under the classic protocol they only choose how many no-ops, up to 30, begin "
-        "a game, and training began its games in the same ways; an agent with likeliest actions repeats games."
+        "Training never used these seeds. Under the classic protocol a seed only chooses how many no-ops, up to 30, "
+        "begin a game, and games in training began in the same ways. An agent with greedy actions therefore repeats "
+        "games."
     )
 
 
 def hours_words(entry: ZooEntry) -> str:
-    """How long the training took, and of what that is the time."""
-    alone = ", of the branch that was kept alone" if entry.whole.schedule else ""
-    return f"{duration(entry.hours)}{alone}"
+    """How long the training took, and whether that leaves branches out."""
+    branch = " on the branch that was kept; branches that were given up are not counted" if entry.whole.schedule else ""
+    return f"{duration(entry.hours)}{branch}"
 
 
 def mean_and_spread(score: Score) -> str:
@@ -90,7 +91,7 @@ def aligned(lines: list[list[str]]) -> str:
 
 
 def learning_words(entry: ZooEntry) -> str:
-    """What it scored at the stages of its training, actions drawn."""
+    """Its scores at the stages of its training, with sampled actions."""
     return ", ".join(f"{points(mean)} at {min(share, entry.done)} %" for share, mean in sorted(entry.learning.items()))
 
 
@@ -104,7 +105,7 @@ def phase_words(recipe: Recipe) -> list[str]:
 
 
 def description(entry: ZooEntry) -> str:
-    """All that is known of one agent, for a terminal."""
+    """A full description of one agent, for a terminal."""
     numbers = ", ".join(f"{name}={value}" for name, value in asdict(entry.recipe).items() if name != "schedule")
     return "\n".join(
         [
@@ -126,7 +127,7 @@ ALGORITHM, LIBRARY = "A3C", "a3c-arcade"
 
 
 def metadata(entry: ZooEntry) -> dict[str, object]:
-    """The front matter of a model card, as the Hub's other zoos of agents have it."""
+    """The front matter of a model card, with the fields that other agents on the Hub have."""
     env = entry.recipe.env
     results = [
         {
@@ -180,7 +181,7 @@ CARD = """\
 
 ## Use it
 
-In a checkout of A3C Arcade, with its `requirements.txt` installed:
+Install A3C Arcade, or work in a checkout of it after `pip install -r requirements.txt`:
 
 ```python
 {usage}
@@ -197,9 +198,9 @@ python -m zoo verify {repo}                    # its files' hashes, and the scor
 {command}
 ```
 
-{steps:,} steps of the agent in {duration}, on {machine}, with the asynchronous advantage actor-critic of
+{steps:,} steps of the agent on {machine}, with the asynchronous advantage actor-critic of
 [Mnih et al. 2016](https://arxiv.org/abs/1602.01783). `recipe.json` holds every number of the
-recipe that it ended with, `log.jsonl` and the metrics tab what it went through.{phases}{snapshots}{learning}
+final recipe; `log.jsonl` and the metrics tab hold its curves. Time: {duration}.{phases}{snapshots}{learning}
 
 ## Limits
 
@@ -234,7 +235,7 @@ def model_card(entry: ZooEntry, repo: str) -> str:
         duration=hours_words(entry),
         machine=entry.machine,
         snapshots=f" `snapshots/` holds the agent after {', '.join(snapshots)} % of its training." if snapshots else "",
-        learning=f" Mean return of 20 games, actions drawn: {learning_words(entry)}." if entry.learning else "",
+        learning=f" Mean return of 20 games with sampled actions: {learning_words(entry)}." if entry.learning else "",
         limits=f"{entry.limits}\n\n" if entry.limits else "",
         env=env,
         parameters=entry.parameters,

@@ -59,7 +59,7 @@ def repository(name: str, namespace: str | None = None) -> str | None:
 def find(name: str | Path) -> ZooEntry | None:
     """The record of an agent of the zoo or of a repository on the Hub; None for a directory.
 
-    A stranger's record is what its author says. Raises as `load` does.
+    The record of a repository is a claim of its author. Raises as `load` does.
     """
     entry = entries().get(str(name))
     if entry or Path(name).is_dir():

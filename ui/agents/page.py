@@ -15,7 +15,7 @@ from ui.agents.routes import FILES
 from ui.agents.stills import FIRST_CHUNK
 from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
-from zoo.card import duration, hours_words, learning_words, mean_and_spread, seeds_words, usage
+from zoo.card import distinct_words, duration, hours_words, learning_words, mean_and_spread, seeds_words, usage
 from zoo.entry import ZooEntry
 from zoo.peers import peers_of
 
@@ -113,7 +113,11 @@ def learning(entry: ZooEntry) -> str:
         plotted(moments, lambda p: p.steps, lambda p: p.entropy, "Entropy: what is left of exploring", steps, **game),
         plotted(moments, lambda p: p.steps, explained, "Explained variance of the value, cut at −1", steps, **game),
     ]
-    words = f"<p>Mean return of 20 games, actions drawn: {minus(learning_words(entry))}.</p>" if entry.learning else ""
+    words = (
+        f"<p>Mean return of 20 games with sampled actions: {minus(learning_words(entry))}.</p>"
+        if entry.learning
+        else ""
+    )
     return f'<section><h3>How it learnt</h3>{words}<div class="learning">{"".join(figures)}</div></section>'
 
 
@@ -162,7 +166,8 @@ def score_row(score: Score) -> str:
     low, high = score.interval
     cells = (spread(score), f"{number(low)} to {number(high)}", number(score.median), number(score.best))
     numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
-    return f"<tr><td>{escape(score.conditions)}</td>{numbers}</tr>"
+    conditions = f"{score.conditions}{f', {distinct_words(score)}' if score.distinct else ''}"
+    return f"<tr><td>{escape(conditions)}</td>{numbers}</tr>"
 
 
 def by_hand(entry: ZooEntry) -> str:
@@ -170,7 +175,7 @@ def by_hand(entry: ZooEntry) -> str:
     again = f"{entry.command}\npython -m training evaluate {entry.name} --episodes {len(entry.score.returns)}"
     lines = usage(entry.name, greedy=entry.score.greedy)
     return (
-        f'<section class="two"><div><h3>Load it</h3><p>In a checkout of A3C Arcade:</p>{code(lines)}</div>'
+        f'<section class="two"><div><h3>Load it</h3><p>With A3C Arcade installed:</p>{code(lines)}</div>'
         f"<div><h3>Make it again</h3><p>The command that trained it, and the one that scores it:</p>{code(again)}</div>"
         "</section>"
     )

@@ -42,7 +42,7 @@ class Ticket(NamedTuple):
     protocol: Protocol = "classic"
     nudges: tuple[Perturbation, ...] = ()
     commit: str = ""
-    """Of the repository, where the agent is a stranger's."""
+    """Of the repository, where the agent was fetched from one."""
 
 
 class Part(NamedTuple):

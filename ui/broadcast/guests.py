@@ -1,4 +1,4 @@
-"""Who can be watched: the agents of the zoo, and those of strangers that visitors have had fetched from the Hub."""
+"""Who can be watched: the agents of the zoo, and those that visitors have had fetched from the Hub."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class Watchable(NamedTuple):
     open: Callable[[int], Agent]
     """The agent at one of its snapshots; raises as `zoo.load` does."""
     commit: str = ""
-    """Which state of a stranger's repository it is; the zoo's have but one."""
+    """The commit of a fetched repository; the zoo's agents have only one."""
 
 
 _guests: OrderedDict[str, Watchable] = OrderedDict()
@@ -44,7 +44,7 @@ def watchable(name: str) -> Watchable | None:
 
 
 def welcome(name: str, agent: Agent, record: ZooEntry, *, commit: str) -> None:
-    """Lets a stranger's agent be watched, as it is and at the snapshots that its record names."""
+    """Lets a fetched agent be watched, as it is and at the snapshots that its record names."""
 
     def at(share: int) -> Agent:
         if share == 100:

@@ -185,7 +185,7 @@ class Broadcast:
                     if not self._watched():
                         return
             self.over = True
-        except Exception as error:  # a stranger's weights fit their recipe and can still break anything
+        except Exception as error:  # untrusted weights fit their recipe and can still break anything
             self.error = error
             if self.ticket.agent in zoo.entries():
                 raise
@@ -231,7 +231,7 @@ class Broadcasts:
         self._lock = threading.Lock()
 
     def get(self, ticket: Ticket, address: str | None = None) -> Broadcast:
-        """The game of a ticket, which begins now, for who is at that address, unless it is there.
+        """The game of a ticket. Where there is none yet, it begins now and counts for that address.
 
         Raises Full, and what loading the agent raises.
         """
@@ -260,7 +260,7 @@ class Broadcasts:
     def _make_room(self, address: str | None) -> None:
         """Ends games that were left, where no other could begin. Raises Full where none was left."""
         games = list(self._games.values())
-        if address is not None:  # first, so that no other's game ends for who is refused
+        if address is not None:  # first, so that no other's game ends for a visitor who is refused
             make_room([game for game in games if game.address == address], AT_ONCE_EACH)
         make_room(games, AT_ONCE)
 

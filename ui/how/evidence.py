@@ -164,7 +164,7 @@ def pong_log() -> list[Progress]:
     return [moment for moment in read_log(zoo.entries()["pong"].directory) if moment.updates and moment.active]
 
 
-def vital_signs() -> str:
+def diagnostics() -> str:
     """What the run that made the zoo's Pong agent told besides the score."""
     log = pong_log()
     lines: dict[str, Sequence[float]] = {
@@ -228,7 +228,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         staleness,
         return_curves,
         entropy_curves,
-        vital_signs,
+        diagnostics,
         frames,
     )
 }

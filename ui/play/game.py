@@ -58,7 +58,7 @@ class Game:
 
 
 def _moment(action: int, reward: float, pictures: list[np.ndarray], *, over: bool) -> PlaybackStep:
-    nothing = np.array([])  # nobody thinks here
+    nothing = np.array([])  # no agent plays
     return PlaybackStep(np.array(action), nothing, 0.0, reward, pictures, over, obs=nothing, memory=None)
 
 

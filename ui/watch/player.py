@@ -1,4 +1,4 @@
-"""The player: a canvas with a streamed game (see ui/broadcast/chunks.py), and what its agent thinks beside it."""
+"""The player: a canvas with a streamed game (see ui/broadcast/chunks.py), beside it the agent's policy and value."""
 
 from typing import Any
 

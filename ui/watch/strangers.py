@@ -20,9 +20,9 @@ from ui.settings import refusal
 from zoo import hub
 
 MOST_BYTES = 300 * 2**20
-"""Room for strangers' agents on this machine; the one not asked for longest goes first."""
+"""Room for fetched agents on this machine; the one not asked for longest goes first."""
 MOST_LETTERS = 300
-"""Of an error's message, which may quote a stranger's file at any length."""
+"""Of an error's message, which may quote an untrusted file at any length."""
 
 _asked_for: dict[str, None] = {}
 """Repositories that this process fetched for visitors, the one not asked for longest first."""
@@ -83,7 +83,7 @@ def invite(asked: Mapping[str, str]) -> None:
     except (Refused, Full) as failure:
         raise refusal(escape(answer_to(failure, asked).sentence)) from None
     except (CheckpointError, OSError) as error:
-        raise refusal(escape(words_of(error))) from None  # a toast is HTML, and strangers' words are in it
+        raise refusal(escape(words_of(error))) from None  # a toast is HTML, and it holds untrusted text
     except Exception as error:  # weights that fit their recipe can still break anything: torch, the game
         if not isinstance(error, BrokenOff):
             print(f"{repo} broke down: {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The Watch tab: an agent plays a game, the zoo's or a stranger's."""
+"""The Watch tab: an agent plays a game, from the zoo or from anybody's repository."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
