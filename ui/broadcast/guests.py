@@ -14,6 +14,9 @@ from zoo import ZooEntry
 MOST_GUESTS = 16
 """Strangers' agents that stay; the one not asked for longest leaves for another."""
 
+LANDING = "breakout"
+"""Whom a page plays before anything was chosen."""
+
 
 class Watchable(NamedTuple):
     """An agent that can be watched."""
@@ -31,6 +34,11 @@ class Watchable(NamedTuple):
 
 _guests: OrderedDict[str, Watchable] = OrderedDict()
 _lock = Lock()
+
+
+def zoo_names() -> list[str]:
+    """The zoo's agents in the order of their names, but LANDING first."""
+    return sorted(zoo.entries(), key=lambda name: name != LANDING)
 
 
 def watchable(name: str) -> Watchable | None:

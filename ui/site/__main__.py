@@ -6,6 +6,7 @@ from pathlib import Path
 import tyro
 
 import zoo
+from ui.broadcast.guests import zoo_names
 from ui.site.build import build, summary
 from zoo.loading import unknown
 
@@ -25,7 +26,7 @@ def main(out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), 
             raise zoo.UnknownAgent(unknown(name, zoo.entries()))
     if app and not app.startswith(("http://", "https://")):
         raise ValueError(f"{app!r} is no address of an app: it begins with https://")
-    built = build(out, agents=list(dict.fromkeys(agents)) or list(zoo.entries()), app=app, processes=processes)
+    built = build(out, agents=list(dict.fromkeys(agents)) or zoo_names(), app=app, processes=processes)
     print(f"{out}: {summary(built)}\n{time.monotonic() - begun:.0f} seconds")
 
 

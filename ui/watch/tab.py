@@ -11,7 +11,7 @@ import gradio as gr
 import zoo
 from a3c_core.envs import is_atari
 from ui.broadcast.chunks import MOST_STEPS
-from ui.broadcast.guests import Watchable, watchable
+from ui.broadcast.guests import Watchable, watchable, zoo_names
 from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, ticket_of
 from ui.broadcast.routes import number as whole_of
 from ui.broadcast.stream import BROADCASTS, get_ready
@@ -48,7 +48,7 @@ class Challenge(NamedTuple):
 
 def build(page: gr.Blocks) -> Challenge:
     """Lays out the tab and wires it, but for the button that it returns."""
-    names = list(zoo.entries())
+    names = zoo_names()
     with gr.Column(elem_classes="cabinet"):
         stage = player("watch-player")
         with gr.Column(elem_classes="controls"):
@@ -115,7 +115,7 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
         ticket, at = ticket_of(asked), whole_of(asked, "at", 0, MOST_STEPS)
     except Refused as error:
         raise refusal(escape(str(error))) from None
-    names, agent = list(zoo.entries()), watchable(ticket.agent)
+    names, agent = zoo_names(), watchable(ticket.agent)
     return Shown(
         agent=gr.update(choices=names if agent.name in names else [*names, agent.name], value=agent.name),
         player=showing(ticket, at or None),
@@ -154,10 +154,10 @@ def arrive(request: gr.Request) -> Iterator[tuple[Any, ...]]:
             if watchable(repo) is None:
                 yield gr.skip(), *only(f"<p>Fetching {escape(repo)} from the Hub.</p>")
                 invite(asked)
-        shown = shown_by({"agent": next(iter(zoo.entries()))} | asked)
+        shown = shown_by({"agent": zoo_names()[0]} | asked)
     except gr.Error as error:
         gr.Warning(error.message)  # which only an event of the queue can show
-        asked, shown = {}, shown_by({"agent": next(iter(zoo.entries()))})
+        asked, shown = {}, shown_by({"agent": zoo_names()[0]})
     yield asked.get("actions", ""), *shown
 
 
@@ -192,6 +192,6 @@ def watch(agent: str, seed: int) -> dict[str, Any]:
 def warm_up() -> None:
     """Begins the game that every visitor sees first, and gets ready for the others."""
     with suppress(*FAILURES):  # whoever asks for it will be told
-        BROADCASTS.get(ticket_of({"agent": next(iter(zoo.entries()))}))
+        BROADCASTS.get(ticket_of({"agent": zoo_names()[0]}))
     for entry in zoo.entries().values():
         get_ready(entry.recipe)
