@@ -15,17 +15,18 @@ from a3c_core.envs import FIRST_TRAINING_SEED, Protocol, is_atari, make_scoring_
 from a3c_core.recipe import Recipe
 
 
-def environment_value(value: float, recipe: Recipe) -> float:
+def environment_value(value: float, recipe: Recipe, *, unit: float = 1.0) -> float:
     """A value of the learner's reward in the environment's units: undoes the recipe's shift and scale, not its clip.
 
-    The learner's reward is (r + shift) * scale, so with the sum of all discounts 1 / (1 - gamma)
+    The learner's reward is (r + shift) * scale / unit, with the unit of `Normalizer.reward_unit`, so with the sum of
+    all discounts 1 / (1 - gamma)
 
-        V_environment = V / scale - shift / (1 - gamma)
+        V_environment = V unit / scale - shift / (1 - gamma)
 
     That is exact where nothing terminates, as in Pendulum; with gamma = 1 the sum has no end, and the shift stays in.
     """
     shift = recipe.reward_shift / (1.0 - recipe.gamma) if recipe.gamma < 1.0 else 0.0
-    return value / recipe.reward_scale - shift
+    return value * unit / recipe.reward_scale - shift
 
 
 Return = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]

@@ -93,7 +93,7 @@ def playback_steps(
             obs, reward, terminated, truncated, info = env.step(action)
             over = terminated or truncated
             described = policy.parameters()[0, 0].numpy()
-            expected = environment_value(float(value[0]), agent.recipe)
+            expected = environment_value(float(value[0]), agent.recipe, unit=agent.model.normalizer.reward_unit)
             last = PlaybackStep(info["action"], described, expected, float(reward), [], over, seen, before)
         yield with_pictures(last, env, watched=watched)
 

@@ -193,6 +193,13 @@ def test_values_are_told_in_the_environments_units():
     assert environment_value(3.0, Recipe(gamma=1.0, reward_shift=8.0, reward_scale=0.5)) == 6.0
 
 
+def test_values_of_normalised_rewards_are_told_in_the_environments_units():
+    agent = Agent.untrained(Recipe(normalize_rewards=True))
+    plain = play(agent, 0, max_steps=5).values
+    agent.model.normalizer.returns.variance.fill_(100.0)
+    np.testing.assert_allclose(play(agent, 0, max_steps=5).values, 10 * plain, rtol=1e-4)
+
+
 def untrained(env, **changes):
     return Agent.untrained(Recipe(env=env, encoder="a3c", head_layers=(), **changes))
 
