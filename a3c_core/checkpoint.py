@@ -29,7 +29,7 @@ from torch import Tensor
 
 from a3c_core.agent import Agent
 from a3c_core.migrations import SCHEMA_VERSION, migrate
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Recipe, mistakes
 
 MODEL, RECIPE, RESUME = "model.safetensors", "recipe.json", "resume.safetensors"
 SNAPSHOTS, AVERAGE = "snapshots", "average"
@@ -169,8 +169,8 @@ def parse(kind: type[Record], value: object, path: Path) -> Record:
     try:
         return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in error.errors())
-        raise CheckpointError(f"{path} is not what it should be: {printable(wrong)}. {_DAMAGED}") from None
+        wrong = printable(mistakes(error, "value"))
+        raise CheckpointError(f"{path} is not what it should be: {wrong}. {_DAMAGED}") from None
 
 
 def printable(text: object, most: int = 1000) -> str:

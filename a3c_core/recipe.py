@@ -216,8 +216,12 @@ def _changed(recipe: Recipe, phase: Phase) -> Recipe:
     try:
         return _strict().validate_json(json.dumps(asdict(recipe) | phase.changes), strict=True)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'recipe'}: {e['msg']}" for e in error.errors())
-        raise ValueError(f"{where} is not what it should be: {wrong}") from None
+        raise ValueError(f"{where} is not what it should be: {mistakes(error, 'recipe')}") from None
+
+
+def mistakes(error: ValidationError, whole: str = "") -> str:
+    """What is wrong with which fields, on one line; `whole` stands where no single field is to blame."""
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or whole}: {each['msg']}" for each in error.errors())
 
 
 def meaning(field: str) -> str:

@@ -21,7 +21,7 @@ import zoo
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
 from a3c_core.envs import Protocol, is_atari, register_env, register_module, spaces_of
 from a3c_core.evaluation import Score, evaluate
-from a3c_core.recipe import Phase, Recipe
+from a3c_core.recipe import Phase, Recipe, mistakes
 from a3c_core.worker import encoder_dtype
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
@@ -516,8 +516,7 @@ def main(argv: list[str]) -> None:
             commands, prog=program("training"), description=__doc__, args=argv, config=CONFIG, registry=SCHEDULES
         )
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise SystemExit(f"error: {wrong}") from None
+        raise SystemExit(f"error: {mistakes(error)}") from None
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 from a3c_core.checkpoint import RECIPE, CheckpointError, load_agent, steps_of
 from a3c_core.envs import Protocol, is_atari
 from a3c_core.evaluation import evaluate
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Recipe, mistakes
 from training.defaults import recipe_for
 from training.log import read_log
 from training.recipes import RECIPES
@@ -75,7 +75,7 @@ class Study:
         try:
             recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)
         except ValidationError as error:
-            raise ValueError(f"the setting {setting}, {game}: {_wrong(error)}") from None
+            raise ValueError(f"the setting {setting}, {game}: {mistakes(error, 'file')}") from None
         if recipe.env != own.env or recipe.schedule:
             raise ValueError(f"the setting {setting}, {game}: a study changes neither the environment nor the schedule")
         if recipe.steps < self.rungs[-1]:
@@ -126,14 +126,10 @@ def read_study(path: Path) -> Study:
                 for seed in study.seeds:
                     study.recipe(game, setting, seed)
     except ValidationError as error:
-        raise ValueError(f"{path} is no study: {_wrong(error)}") from None
+        raise ValueError(f"{path} is no study: {mistakes(error, 'file')}") from None
     except ValueError as error:
         raise ValueError(f"{path} is no study: {error}") from None
     return study
-
-
-def _wrong(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'file'}: {each['msg']}" for each in error.errors())
 
 
 def read_results(out: Path) -> list[Result]:
