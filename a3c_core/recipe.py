@@ -39,6 +39,11 @@ class Phase:
     fresh_optimizer: bool = False
     """Whether the optimizer's state starts again from nothing. It does too where the encoder changes."""
 
+    @property
+    def begins_optimizer(self) -> bool:
+        """Whether the optimizer's state starts again from nothing, for either reason."""
+        return self.fresh_optimizer or "encoder" in self.changes
+
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Recipe:

@@ -103,7 +103,7 @@ def parts_of(run: Recipe, *, end: int | None = None) -> list[Part]:
     starts = [0, *(phase.at for phase in run.schedule)]
     ends = [*starts[1:], end]
     changes = [changes_of(Recipe(), run), *(phase.changes for phase in run.schedule)]
-    fresh = [False, *(phase.fresh_optimizer or "encoder" in phase.changes for phase in run.schedule)]
+    fresh = [False, *(phase.begins_optimizer for phase in run.schedule)]
     return [
         Part(start, min(stop, end), changes[number], fresh[number], run.phase(number))
         for number, (start, stop) in enumerate(zip(starts, ends, strict=True))

@@ -99,7 +99,7 @@ def phase_words(recipe: Recipe) -> list[str]:
     """A line for each phase of a schedule."""
     return [
         f"from step {phase.at:,}: {', '.join(f'{name}={value}' for name, value in phase.changes.items())}"
-        f"{', the optimizer anew' if phase.fresh_optimizer or 'encoder' in phase.changes else ''}"
+        f"{', the optimizer anew' if phase.begins_optimizer else ''}"
         for phase in recipe.schedule
     ]
 
