@@ -7,7 +7,7 @@ RECIPE_FIELDS, with the value that means what every run had before there was the
 from collections.abc import Callable
 from typing import Any
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 RECIPE_FIELDS: dict[int, dict[str, Any]] = {
     2: {
@@ -19,6 +19,7 @@ RECIPE_FIELDS: dict[int, dict[str, Any]] = {
         "average_decay": None,
         "schedule": [],
     },
+    3: {"vtrace": False},
 }
 """The recipe's fields by the schema version that introduced them, each with what older recipes meant."""
 
@@ -40,7 +41,11 @@ def _from_1(record: dict[str, Any]) -> dict[str, Any]:
     return with_recipe_fields(record, RECIPE_FIELDS[2])
 
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1}
+def _from_2(record: dict[str, Any]) -> dict[str, Any]:
+    return with_recipe_fields(record, RECIPE_FIELDS[3])
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2}
 """What makes a record of a version one of the next."""
 
 

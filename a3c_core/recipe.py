@@ -98,6 +98,9 @@ class Recipe:
     """Discount of a reward that comes one step later."""
     gae_lambda: Fraction = 0.95
     """Lambda of generalized advantage estimation; 1 gives the paper's n-step returns."""
+    vtrace: bool = False
+    """Learn with the newest weights, and correct the targets for what has changed since those that acted (V-trace,
+    Espeholt et al. 2018): for stale rollouts, of many workers or long. Each pass costs one more look at the rollout."""
     passes: Annotated[int, Field(ge=1, le=100)] = 1
     """How often each rollout is learnt from (epochs in Schulman et al. 2017). More than one needs clip_ratio."""
     minibatches: Annotated[int, Field(ge=1, le=1024)] = 1

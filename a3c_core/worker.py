@@ -19,7 +19,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from a3c_core.activation_cache import ActivationCache
 from a3c_core.allocator import keep_freed_memory
 from a3c_core.envs import REGISTERED, Registration, Spaces, install, make_envs, training_seed
-from a3c_core.loss import a3c_loss, batch_of, minibatches
+from a3c_core.loss import a3c_loss, batches
 from a3c_core.model import REGISTERED_ENCODERS, MakeEncoder, build_model
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
@@ -84,14 +84,16 @@ def work(
     shared.normalize(model)
     stepper = Stepper(envs, recipe, model, training_seed(recipe, rank, shared.first_step))
     cache = ActivationCache(model.encoder)
-    recording = cache.record if recipe.minibatches == 1 else nullcontext
+    recording = cache.record if recipe.minibatches == 1 and not recipe.vtrace else nullcontext
     n_steps = recipe.n_steps_of(rank)
 
     while shared.should_continue():
         seen = shared.pull(weights)
         rollout = stepper.rollout(model, n_steps, recording)
         steps, returns = rollout.rewards.numel(), stepper.finished
-        for number, batch in enumerate(minibatches(batch_of(rollout, recipe), recipe)):
+        if recipe.vtrace:
+            seen = shared.pull(weights)  # what others have learnt meanwhile is what the targets are corrected for
+        for number, batch in enumerate(batches(rollout, recipe, model)):
             if number > 0:
                 seen = shared.pull(weights)
             with Activity(model) as activity, cache.replay():

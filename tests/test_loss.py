@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from a3c_core.loss import Batch, a3c_loss, advantages, batch_of, minibatches
+from a3c_core.loss import Batch, a3c_loss, advantages, batch_of, batches, minibatches, truncated_ratios
 from a3c_core.model import build_model
 from a3c_core.rollout import Rollout
 from tests import toy
@@ -82,6 +82,33 @@ def test_nothing_flows_over_an_episodes_end(gae_lambda):
     after = estimate(rewards, values, discounts, gae_lambda)
     np.testing.assert_array_equal(after[:4], before[:4])
     assert not np.allclose(after[4:, 0], before[4:, 0])
+
+
+def vtrace_targets(rewards, values, discounts, gae_lambda, ratios):
+    """The targets of the value, as the sum of equation 1 and remark 2 of Espeholt et al. 2018, both bounds 1.
+
+    v_s = V(s_s) + sum over t of (product of the discounts before t) (product of lambda rho before t) rho_t delta_t
+    """
+    deltas = ratios * (rewards + discounts * values[1:] - values[:-1])
+    targets = values[:-1].copy()
+    for s in range(T):
+        for t in range(s, T):
+            traces = gae_lambda ** (t - s) * ratios[s:t].prod(axis=0)
+            targets[s] += discounts[s:t].prod(axis=0) * traces * deltas[t]
+    return targets
+
+
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.7, 1.0])
+def test_with_ratios_they_give_the_targets_of_vtrace(gae_lambda):
+    rewards, values, discounts = random_batch()
+    ratios = np.minimum(1.0, np.random.default_rng(1).lognormal(size=(T, B)))
+    parts = map(torch.tensor, (rewards, values, discounts))
+    corrected = advantages(*parts, gae_lambda=gae_lambda, ratios=torch.tensor(ratios)).numpy()
+    targets = vtrace_targets(rewards, values, discounts, gae_lambda, ratios)
+    np.testing.assert_allclose(values[:-1] + ratios * corrected, targets, atol=1e-12)
+    following = np.concatenate([targets[1:], values[T:]])  # the policy's advantage: r + gamma v_s+1 - V(s_s)
+    if gae_lambda == 1.0:
+        np.testing.assert_allclose(corrected, rewards + discounts * following - values[:-1], atol=1e-12)
 
 
 @pytest.mark.parametrize("shapes", [((T, B), (T, B), (T, B)), ((T, B), (T + 1, B), (T, 1)), ((T,), (T + 1, B), (T, B))])
@@ -221,8 +248,9 @@ def test_the_clipped_objective_is_the_papers(box):
 
 def test_each_pass_goes_over_every_step_once():
     recipe, model = recipe_and_model(box=False, passes=3, minibatches=4, clip_ratio=0.2)
-    batch = random_batch_of(model, recipe, box=False)
-    parts = list(minibatches(batch, recipe))
+    rollout = random_rollout(model, box=False)
+    batch = batch_of(rollout, recipe)
+    parts = list(batches(rollout, recipe, model))
     assert [part.obs.shape for part in parts] == [(1, T * B // 4, 2)] * 12
     whole = sorted(zip(batch.returns.flatten().tolist(), batch.actions.flatten().tolist(), strict=True))
     for number in range(3):
@@ -231,6 +259,51 @@ def test_each_pass_goes_over_every_step_once():
             torch.cat(each, 1)[0].tolist() for each in zip(*((p.returns, p.actions) for p in one), strict=True)
         )
         assert sorted(zip(returns, actions, strict=True)) == whole
+
+
+@pytest.mark.parametrize("clip_ratio", [None, 0.2])
+@pytest.mark.parametrize("core", ["none", "lstm"])
+@pytest.mark.parametrize("box", [False, True])
+def test_vtrace_has_the_plain_gradient_while_the_weights_are_those_that_acted(box, core, clip_ratio):
+    recipe, model = recipe_and_model(box=box, core=core, clip_ratio=clip_ratio)
+    rollout = random_rollout(model, box=box)
+    (plain,), (corrected,) = (
+        [gradient(model, batch, each) for batch in batches(rollout, each, model)]
+        for each in (recipe, replace(recipe, vtrace=True))
+    )
+    torch.testing.assert_close(plain, corrected)
+
+
+@pytest.mark.parametrize("box", [False, True])
+def test_vtrace_corrects_each_pass_for_the_weights_of_that_moment(box):
+    recipe, model = recipe_and_model(box=box, passes=2, clip_ratio=0.2, vtrace=True)
+    rollout = random_rollout(model, box=box)
+    rewards, discounts, acted = (
+        part.double().numpy() for part in (rollout.rewards, rollout.discounts, rollout.log_probs)
+    )
+    for batch in batches(rollout, recipe, model):
+        log_prob, _, value = numpy_of(model, rollout, box=box)
+        ratios = np.minimum(1.0, np.exp(log_prob - acted))
+        values = np.concatenate([value, rollout.values[-1:].double().numpy()])
+        targets = vtrace_targets(rewards, values, discounts, 0.9, ratios)
+        np.testing.assert_allclose(batch.returns.numpy(), targets, atol=1e-4)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    assert ratios.min() < 0.95
+
+
+def test_without_a_clip_vtrace_weighs_the_policys_gradient_by_truncated_ratios():
+    recipe, model = recipe_and_model(box=False, normalize_advantages=False, vtrace=True)
+    batch = random_batch_of(model, recipe, box=False)
+    acting = batch.log_probs + torch.linspace(-0.5, 0.5, T * B).view(T, B)
+    weighed = batch.advantages * truncated_ratios(batch.log_probs, acting)
+    policies = [
+        torch.autograd.grad(a3c_loss(model, each, replace(recipe, vtrace=vtrace)).policy, [*model.policy.parameters()])
+        for each, vtrace in ((batch._replace(log_probs=acting), True), (batch._replace(advantages=weighed), False))
+    ]
+    torch.testing.assert_close(*policies)
+    assert truncated_ratios(batch.log_probs, acting).max() == 1.0
 
 
 def test_a_recurrent_cores_parts_are_whole_sequences():

@@ -1,8 +1,8 @@
-"""What older versions wrote still reads: frozen samples of schema version 1, as that version wrote them."""
+"""What older versions wrote still reads: frozen samples of each schema version, as that version wrote them."""
 
 import json
 import shutil
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,18 @@ from training.run import train
 from training.schedule import saved_run
 from zoo.entry import read_entry
 
-SCHEMA1 = Path(__file__).parent / "samples" / "schema1"
-ENTRIES = sorted((SCHEMA1 / "entries").glob("*.json"))
-RECIPES = sorted((SCHEMA1 / "weights").glob("*/recipe.json"))
+SAMPLES = Path(__file__).parent / "samples"
+SCHEMA1, SCHEMA2 = SAMPLES / "schema1", SAMPLES / "schema2"
+ENTRIES = sorted(SAMPLES.glob("*/entries/*.json"))
+RECIPES = sorted(SAMPLES.glob("*/weights/*/recipe.json"))
+
+
+def sample(path):
+    """A sample's name in the list of tests: schema1-pong."""
+    return "-".join(part for part in path.relative_to(SAMPLES).with_suffix("").parts if part not in LAYOUT)
+
+
+LAYOUT = {"entries", "weights", "recipe"}
 
 
 @pytest.fixture
@@ -46,16 +55,16 @@ def test_an_older_recipe_gets_what_a_field_meant_before_it_was_there():
             assert getattr(recipe, name) == meant
 
 
-@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
-def test_an_entry_of_version_1_reads(path):
+@pytest.mark.parametrize("path", ENTRIES, ids=sample)
+def test_an_older_entry_reads(path):
     old = json.loads(path.read_text())
     entry = read_entry(path)
     assert (entry.name, list(entry.score.returns)) == (old["name"], old["score"]["returns"])
-    assert entry.recipe == saved_in(SCHEMA1 / "weights" / entry.name).recipe
+    assert entry.recipe == saved_in(path.parents[1] / "weights" / entry.name).in_force
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.parent.name)
-def test_a_recipe_of_version_1_reads_and_keeps_its_numbers(path):
+@pytest.mark.parametrize("path", RECIPES, ids=sample)
+def test_an_older_recipe_reads_and_keeps_its_numbers(path):
     old = json.loads(path.read_text())["recipe"]
     recipe = saved_in(path.parent).recipe
     assert {name: list(v) if isinstance(v := getattr(recipe, name), tuple) else v for name in old} == old
@@ -80,6 +89,17 @@ def test_a_run_of_version_1_goes_on_and_its_recipe_tells_all_that_it_went_throug
     assert read_log(old_run)[-1].steps == load_agent(old_run).steps >= 9600
     assert saved_in(old_run).recipe.schedule == (*whole.schedule, Phase(at=9024, changes={"steps": 9600}))
     assert json.loads((old_run / RECIPE).read_text())["schema_version"] == SCHEMA_VERSION
+
+
+def test_a_run_of_version_2_goes_on(tmp_path):
+    run = Path(shutil.copytree(SCHEMA2 / "run", tmp_path / "run"))
+    before, saved = (run / LOG).read_text(), saved_in(run)
+    steps = load_agent(run).steps
+    for _ in train(replace(saved.recipe, steps=steps + 96), run, resume=True):
+        pass
+    assert (run / LOG).read_text().startswith(before)
+    assert load_agent(run).steps >= steps + 96
+    assert saved_in(run).recipe.schedule[0] == saved.recipe.schedule[0]
 
 
 def test_segments_of_another_run_are_refused(old_run):

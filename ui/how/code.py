@@ -46,7 +46,7 @@ PIECES: dict[str, Piece] = {
     "work_begin": Piece(work, "envs = ", "n_steps = "),
     "work_pull": Piece(work, "while ", "seen = "),
     "work_play": Piece(work, "rollout = ", "steps, returns = "),
-    "work_learn": Piece(work, "for number, batch", "gradient, norm"),
+    "work_learn": Piece(work, "if recipe.vtrace", "gradient, norm"),
     "work_push": Piece(work, "before = "),
     "work_report": Piece(work, "_, *parts = ", "report("),
     "pull": Piece(SharedParameters.pull, "def ", "end"),
