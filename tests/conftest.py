@@ -11,7 +11,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what meets the served arcade, as its visitors do: over half of the tests' time."""
+    """Marks what meets the served arcade, as its visitors do, or the static one: over half of the tests' time."""
     for item in items:
-        if {"app", "apps", "browser"}.intersection(item.fixturenames):
+        if {"app", "apps", "browser", "static_site"}.intersection(item.fixturenames):
             item.add_marker(pytest.mark.arcade)

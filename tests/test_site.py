@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
@@ -24,14 +23,16 @@ from tests.serving import App
 from ui.broadcast.chunks import Ticket, chunks, header_of, pixels_of
 from ui.broadcast.nudges import nudges_of
 from ui.site import record as recording
+from ui.site.__main__ import main
 from ui.site.build import build, described, weights_of
+from zoo.__main__ import main as command_line
 
 ROOT = Path(__file__).parents[1]
 PONG = Ticket("pong", 0)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def static_site(tmp_path_factory):
     """A site of CartPole, and the first seconds of a game of Pong, at PLACE/deep/arcade."""
     place = tmp_path_factory.mktemp("site")
     out = place / "deep" / "arcade"
@@ -48,16 +49,16 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def site(folder):
+def site(static_site):
     """What serves it: nothing but files."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             """The tests' own output is enough."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=static_site))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield App(f"http://127.0.0.1:{server.server_port}/deep/arcade/", 0, 0.0, 0.0, folder, folder)
+    yield App(f"http://127.0.0.1:{server.server_port}/deep/arcade/", 0, 0.0, 0.0, static_site, static_site)
     server.shutdown()
 
 
@@ -70,8 +71,8 @@ def chunks_in(file: Path) -> list[bytes]:
     return found
 
 
-def test_recorded_chunks_are_those_that_the_server_sends(folder):
-    out = folder / "deep" / "arcade"
+def test_recorded_chunks_are_those_that_the_server_sends(static_site):
+    out = static_site / "deep" / "arcade"
     game = next(game for game in json.loads((out / "index.json").read_text())["games"] if game["agent"] == "pong")
     kept = [chunk for file in game["files"] for chunk in chunks_in(out / "games" / file)]
     looks = 0
@@ -100,16 +101,16 @@ def test_a_folder_that_was_made_here_is_made_anew_and_one_of_others_is_left(tmp_
         build(out, agents=[])
 
 
-def test_an_index_names_every_game_and_its_score(folder):
-    games = json.loads((folder / "deep" / "arcade" / "index.json").read_text())["games"]
+def test_an_index_names_every_game_and_its_score(static_site):
+    games = json.loads((static_site / "deep" / "arcade" / "index.json").read_text())["games"]
     mine = [game for game in games if game["agent"] == "cartpole"]
     assert {game["snapshot"] for game in mine} == set(zoo.entries()["cartpole"].snapshots)
     assert [game["seed"] for game in mine if game["snapshot"] == 100] == [0, 1, 2]
     assert all(game["total"] == game["steps"] == 500 for game in mine if game["snapshot"] == 100)
 
 
-def test_every_address_of_a_page_is_relative_and_leads_to_a_file(folder):
-    out = folder / "deep" / "arcade"
+def test_every_address_of_a_page_is_relative_and_leads_to_a_file(static_site):
+    out = static_site / "deep" / "arcade"
     for page in out.glob("*.html"):
         for address in re.findall(r'(?:src|href)="([^"]*)"', page.read_text(encoding="utf-8")):
             if not address.startswith(("https://", "data:", "#")):
@@ -183,19 +184,17 @@ def test_a_picture_of_the_zoo_plays_its_game(browser, site):
         page.locator(".player canvas[data-step]").first.wait_for()
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [(("--out", "FULL"), "holds something else"), (("--agents", "nobody"), "nobody"), (("--app", "x"), "no address")],
-)
-def test_the_command_refuses_in_a_sentence(tmp_path, words, says):
+def test_the_command_refuses_in_a_sentence(tmp_path, capfd):
     (tmp_path / "mine.txt").touch()
-    asked = [str(tmp_path) if word == "FULL" else word for word in words]
-    command = [sys.executable, "-m", "zoo", "build-static", *asked]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("error: ")
-    assert says in ended.stderr
+    with pytest.raises(ValueError, match="holds something else"):
+        main(out=tmp_path)
     assert (tmp_path / "mine.txt").exists()
+    with pytest.raises(ValueError, match="no address"):
+        main(app="x")
+    with pytest.raises(SystemExit) as ended:
+        command_line(["build-static", "--agents", "nobody"])
+    assert ended.value.code == 1
+    assert capfd.readouterr().err.startswith("error: no agent and no directory 'nobody'")
 
 
 def play_in_node(env: str, weights: Path, games: list[list]) -> list[dict]:
