@@ -37,10 +37,19 @@ def played(games, **changes):
     return recipe, model, batch_of(rollout, recipe), cache
 
 
-@pytest.mark.parametrize("core", ["none", "lstm"])
-@pytest.mark.parametrize("encoder", ["a3c", "a3c_wide", "nature", "residual"])
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize(
+    ("encoder", "core", "precision", "layer_norm"),
+    [
+        ("a3c", "none", "float32", False),
+        ("a3c", "none", "bfloat16", True),
+        ("a3c", "lstm", "float32", True),
+        ("a3c", "lstm", "bfloat16", False),
+        ("nature", "none", "float32", True),
+        ("nature", "none", "bfloat16", False),
+        ("residual", "none", "float32", False),
+        ("residual", "none", "bfloat16", True),
+    ],
+)
 def test_the_gradient_is_that_of_a_forward_pass_of_its_own(games, encoder, core, precision, layer_norm):
     recipe, model, batch, cache = played(games, encoder=encoder, core=core, precision=precision, layer_norm=layer_norm)
     with cache.replay():
