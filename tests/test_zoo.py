@@ -24,7 +24,7 @@ from tests.test_video import told_by_ffmpeg
 from tests.zoos import zoo_of
 from training.log import LOG
 from zoo.__main__ import main
-from zoo.card import COLUMNS, description, duration, markdown_table, points, text_table
+from zoo.card import COLUMNS, description, duration, markdown_table, method_words, model_card, points, text_table
 from zoo.entry import CONFIG, ENTRIES, WEIGHTS, hashes, read_entry, write_entry
 
 ROOT = Path(__file__).parents[1]
@@ -319,6 +319,34 @@ def test_info_tells_the_score_by_each_protocol(balancer, monkeypatch, capsys):
         "2.0 ± 0.8, median 2.0, best 3.0 (sticky protocol, 3 games, sampled actions",
     ):
         assert told.count(words) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"n_steps": (5, 20)},
+            "2 asynchronous workers, each with 16 environments; one pass over each rollout of 5 or 20 steps",
+        ),
+        (
+            {"workers": 1, "envs_per_worker": 1},
+            "one worker with 1 environment, which is advantage actor-critic (A2C); "
+            "one pass over each rollout of 32 steps",
+        ),
+        (
+            {"passes": 3, "minibatches": 4, "clip_ratio": 0.1, "vtrace": True},
+            "2 asynchronous workers, each with 16 environments; 3 passes over each rollout of 32 steps "
+            "in 4 minibatches, clipped at a ratio of 1 ± 0.1, corrected by V-trace",
+        ),
+    ],
+    ids=["A3C", "A2C", "clipped passes"],
+)
+def test_a_card_says_by_what_method_its_agent_learnt(balancer, changes, words):
+    entry = replace(balancer, recipe=Recipe(**changes))
+    assert method_words(entry.recipe) == words
+    assert f"1602.01783): {words}." in model_card(entry, "user/a")
+    assert ("does not clip" in model_card(entry, "user/a")) == ("passes" in changes)
+    assert f"  method       {words}\n" in description(entry)
 
 
 def test_info_tells_score_recipe_and_command(balancer, monkeypatch, capsys):

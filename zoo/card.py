@@ -43,6 +43,22 @@ def hours_words(entry: ZooEntry) -> str:
     return f"{duration(entry.hours)}{branch}"
 
 
+def method_words(recipe: Recipe) -> str:
+    """By what method an agent learnt: how many workers, and what they make of each rollout."""
+    steps = " or ".join(map(str, recipe.n_steps))
+    games = f"{recipe.envs_per_worker} environment{'s' if recipe.envs_per_worker > 1 else ''}"
+    who = (
+        f"{recipe.workers} asynchronous workers, each with {games}"
+        if recipe.workers > 1
+        else f"one worker with {games}, which is advantage actor-critic (A2C)"
+    )
+    passes = f"{recipe.passes} passes" if recipe.passes > 1 else "one pass"
+    clipped = f", clipped at a ratio of 1 ± {recipe.clip_ratio:g}" if recipe.clip_ratio else ""
+    parts = f" in {recipe.minibatches} minibatches" if recipe.minibatches > 1 else ""
+    corrected = ", corrected by V-trace" if recipe.vtrace else ""
+    return f"{who}; {passes} over each rollout of {steps} steps{parts}{clipped}{corrected}"
+
+
 def mean_and_spread(score: Score) -> str:
     """Mean and standard deviation of a score."""
     return f"{points(score.mean)} ± {points(score.std)}"
@@ -113,6 +129,7 @@ def description(entry: ZooEntry) -> str:
             f"  environment  {entry.recipe.env}",
             *(f"  score        {score_words(score)}" for score in (entry.score, entry.sticky_score) if score),
             f"  trained      {entry.score.steps:,} steps in {hours_words(entry)}, on {entry.machine}",
+            f"  method       {method_words(entry.recipe)}",
             *([f"  limits       {entry.limits}"] if entry.limits else []),
             *([f"  learning     {learning_words(entry)}"] if entry.learning else []),
             "  made by      " + entry.command.replace("\n", "\n" + 15 * " "),
@@ -199,7 +216,7 @@ python -m zoo verify {repo}                    # its files' hashes, and the scor
 ```
 
 {steps:,} steps of the agent on {machine}, with the asynchronous advantage actor-critic of
-[Mnih et al. 2016](https://arxiv.org/abs/1602.01783). `recipe.json` holds every number of the
+[Mnih et al. 2016](https://arxiv.org/abs/1602.01783): {method}.{clipping} `recipe.json` holds every number of the
 final recipe; `log.jsonl` and the metrics tab hold its curves. Time: {duration}.{phases}{snapshots}{learning}
 
 ## Limits
@@ -209,6 +226,12 @@ other preprocessing or other rules change its score.
 
 {parameters:,} weights as safetensors, no pickle; licence {licence}.
 """
+
+
+CLIPPING = (
+    " The clipped objective is that of [Schulman et al. 2017](https://arxiv.org/abs/1707.06347); "
+    "the paper's A3C computes one gradient from each rollout and does not clip."
+)
 
 
 def model_card(entry: ZooEntry, repo: str) -> str:
@@ -231,6 +254,8 @@ def model_card(entry: ZooEntry, repo: str) -> str:
         f"`--dry-run` prints it."
         if entry.whole.schedule
         else "",
+        method=method_words(entry.recipe),
+        clipping=CLIPPING if entry.recipe.clip_ratio else "",
         steps=entry.score.steps,
         duration=hours_words(entry),
         machine=entry.machine,

@@ -15,7 +15,16 @@ from ui.agents.routes import FILES
 from ui.agents.stills import FIRST_CHUNK
 from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
-from zoo.card import distinct_words, duration, hours_words, learning_words, mean_and_spread, seeds_words, usage
+from zoo.card import (
+    distinct_words,
+    duration,
+    hours_words,
+    learning_words,
+    mean_and_spread,
+    method_words,
+    seeds_words,
+    usage,
+)
 from zoo.entry import ZooEntry
 from zoo.peers import peers_of
 
@@ -36,6 +45,7 @@ def opening(entry: ZooEntry) -> str:
     """Name, summary, game, what can be done with it."""
     trained = f"{entry.score.steps:,} steps in {hours_words(entry)}"
     facts = fact("Score", spread(entry.score)) + fact("Trained", trained, f"on {entry.machine}")
+    facts += fact("Method", "A3C" if entry.recipe.workers > 1 else "A2C", method_words(entry.recipe))
     return (
         '<p class="back"><a href="?zoo=" data-zoo="">‹ All agents</a></p>'
         f'<header><h2 tabindex="-1">{escape(entry.name)}</h2><p>{escape(entry.summary)}</p></header>'
