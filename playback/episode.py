@@ -98,9 +98,9 @@ def playback_steps(
         yield with_pictures(last, env, watched=watched)
 
 
-def with_pictures(moment: PlaybackStep, env: gym.Env, *, watched: bool) -> PlaybackStep:
-    """The moment, with what was drawn since the one before where somebody watches."""
-    return moment._replace(pictures=list(env.render())) if watched else moment
+def with_pictures(step: PlaybackStep, env: gym.Env, *, watched: bool) -> PlaybackStep:
+    """The step, with what was drawn since the one before where somebody watches."""
+    return step._replace(pictures=list(env.render())) if watched else step
 
 
 def perturbed_env(
@@ -126,11 +126,11 @@ def play(
     """
     actions, policies, values, rewards = [], [], [], []
     with closing(playback_steps(agent, seed, greedy=greedy, protocol=protocol, perturbations=perturbations)) as game:
-        for moment in islice(game, max_steps):
-            actions.append(moment.action)
-            policies.append(moment.policy)
-            values.append(moment.value)
-            rewards.append(moment.reward)
+        for step in islice(game, max_steps):
+            actions.append(step.action)
+            policies.append(step.policy)
+            values.append(step.value)
+            rewards.append(step.reward)
             progress(len(actions))
     return Episode(seed, protocol, *(np.array(part) for part in (actions, policies, values, rewards)), perturbations)
 

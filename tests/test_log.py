@@ -47,7 +47,7 @@ def moment_of(*reports, steps=100, encoder="float32"):
     metrics = Metrics()
     for each in reports:
         metrics.add(each)
-    return metrics.moment(steps, goal=1000, learning_rate=1e-3, encoder=encoder)
+    return metrics.progress(steps, goal=1000, learning_rate=1e-3, encoder=encoder)
 
 
 def test_a_unit_is_active_if_it_was_in_any_report_of_the_moment():
@@ -58,10 +58,10 @@ def test_a_unit_is_active_if_it_was_in_any_report_of_the_moment():
 def test_shares_of_active_units_are_of_one_moment_alone():
     metrics = Metrics()
     metrics.add(report([1, 1]))
-    assert metrics.moment(1, goal=9, learning_rate=0.1).active == (1.0,)
+    assert metrics.progress(1, goal=9, learning_rate=0.1).active == (1.0,)
     metrics.add(report([1, 0]))
-    assert metrics.moment(2, goal=9, learning_rate=0.1).active == (0.5,)
-    assert metrics.moment(3, goal=9, learning_rate=0.1).active is None
+    assert metrics.progress(2, goal=9, learning_rate=0.1).active == (0.5,)
+    assert metrics.progress(3, goal=9, learning_rate=0.1).active is None
 
 
 @pytest.mark.parametrize("reports", [(), (report(), report())], ids=["no update", "no ReLU"])

@@ -43,7 +43,7 @@ def parsed(monkeypatch, *argv):
 
     def train(recipe, directory, *, resume, **ends):
         called.append((recipe, directory))
-        yield Metrics().moment(0, goal=1, learning_rate=0.0)
+        yield Metrics().progress(0, goal=1, learning_rate=0.0)
 
     monkeypatch.setattr(cli, "train", train)
     cli.main(["train", *argv])
@@ -262,7 +262,7 @@ def test_resuming_with_an_equals_sign_takes_the_runs_own_recipe_too(checkpoint, 
 
 def ill(seconds, **changes):
     """A moment of a run whose gradient is zero."""
-    moment = Metrics(seconds=seconds).moment(1000, goal=2000, learning_rate=1e-3)
+    moment = Metrics(seconds=seconds).progress(1000, goal=2000, learning_rate=1e-3)
     return replace(moment, seconds=seconds, **{"updates": 10, "gradient_norm": 0.0} | changes)
 
 

@@ -188,6 +188,6 @@ def beginner(*, steps: int = 1000) -> Agent:
 def run_of(directory, agent):
     """What training leaves behind: a checkpoint and a log, whose last moment is after half an hour."""
     save_agent(directory, agent)
-    moment = Metrics(seconds=1800.0).moment(agent.steps, goal=agent.steps, learning_rate=0.0)
+    moment = Metrics(seconds=1800.0).progress(agent.steps, goal=agent.steps, learning_rate=0.0)
     (directory / LOG).write_text(json.dumps(asdict(moment)) + "\n")
     return directory

@@ -167,8 +167,8 @@ def run_training(
     )
     try:
         running = train(recipe, directory, resume=resume, **ends)
-        with bar, closing(running) as moments:
-            for progress in moments:
+        with bar, closing(running):
+            for progress in running:
                 for ailment in signs.check(progress):
                     tqdm.write(f"WARNING: {ailment}", file=sys.stderr)
                 if resume and not bar.n:

@@ -35,7 +35,7 @@ DIAGNOSTICS = (
 
 
 class Diagnostics:
-    """Watches a run, moment by moment, and says once what ails it."""
+    """Watches the Progress of a run and says once what is wrong with it."""
 
     def __init__(self) -> None:
         self._since: dict[Diagnostic, float] = {}

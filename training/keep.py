@@ -45,7 +45,7 @@ def entry_of_run(
     if not re.fullmatch(NAME, name):
         raise ValueError(f"the name {name!r} will not do: use small letters, digits, and - _ . between them")
     agent = load_agent(run)
-    log = [moment for moment in read_log(log_place(run)) if moment.steps <= agent.steps]
+    log = [progress for progress in read_log(log_place(run)) if progress.steps <= agent.steps]
     if not log:
         raise CheckpointError(
             f"{run} has no {LOG}, which tells how it was trained: take a directory that training wrote."

@@ -19,19 +19,19 @@ from a3c_core.worker import Report
 
 LOG = "log.jsonl"
 NO_SCALARS = ("steps", "encoder", "active")
-"""What of a moment is no curve of its own in TensorBoard."""
+"""Fields of Progress that are no curve of their own in TensorBoard."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A moment of a run. Numbers of updates are means over those since the moment before."""
+    """How far a run has come: a line of its log. Numbers of updates are means over those since the line before."""
 
     steps: int
     """Steps of all workers together."""
     seconds: float
     """Seconds of training, of all segments together, workers' start included."""
     steps_per_second: float
-    """Since the moment before."""
+    """Since the line before."""
     seconds_left: float | None
     """At this segment's speed; None before there is one."""
     episodes: int
@@ -39,7 +39,7 @@ class Progress:
     mean_return: float | None
     """Mean true return of the last 100 training episodes; None before the first has ended."""
     updates: int
-    """Gradients handed over since the moment before."""
+    """Gradients handed over since the line before."""
     learning_rate: float
     encoder: str = "float32"
     """Type of the numbers that the workers' encoders compute with: float32 or bfloat16."""
@@ -54,11 +54,11 @@ class Progress:
     staleness: float | None = None
     """Updates of other workers between a worker's pull and its push."""
     active: tuple[float, ...] | None = None
-    """Share of each ReLU layer's units that were active at all since the moment before; the rest are dead."""
+    """Share of each ReLU layer's units that were active at all since the line before; the rest are dead."""
 
 
 class Metrics:
-    """Counts what the workers report, from one moment to the next."""
+    """Counts what the workers report, from one Progress to the next."""
 
     def __init__(self, *, seconds: float = 0.0, episodes: int = 0, steps: int = 0) -> None:
         self.episodes = episodes
@@ -77,7 +77,7 @@ class Metrics:
         self.episodes += len(report.returns)
         self.recent.extend(report.returns)
 
-    def moment(self, steps: int, *, goal: int, learning_rate: float, encoder: str = "float32") -> Progress:
+    def progress(self, steps: int, *, goal: int, learning_rate: float, encoder: str = "float32") -> Progress:
         """The Progress since the last call."""
         now = time.monotonic()
         rate = (steps - self._latest[1]) / max(now - self._latest[0], 1e-6)
@@ -167,19 +167,19 @@ def _steps(line: str) -> float:
 
 
 def add_scalars(events: SummaryWriter, progress: Progress, *, walltime: float | None = None) -> None:
-    """Writes a moment's numbers as TensorBoard has them, in one event: each costs time of its own."""
+    """Writes the numbers of a Progress as TensorBoard has them, in one event: each costs time of its own."""
     numbers = {f"train/{name}": value for name, value in asdict(progress).items() if name not in NO_SCALARS}
     numbers |= {f"active/layer{layer}": share for layer, share in enumerate(progress.active or (), start=1)}
     values = [Summary.Value(tag=tag, simple_value=value) for tag, value in numbers.items() if value is not None]
     events.file_writer.add_summary(Summary(value=values), progress.steps, walltime)
 
 
-def write_events(directory: Path, moments: list[Progress]) -> None:
-    """Writes the moments of a past run to a TensorBoard file, at seconds since its start."""
+def write_events(directory: Path, log: list[Progress]) -> None:
+    """Writes the log of a past run to a TensorBoard file, at seconds since its start."""
     with tempfile.TemporaryDirectory() as scratch:
         with closing(SummaryWriter(scratch)) as events:
-            for moment in moments:
-                add_scalars(events, moment, walltime=moment.seconds)
+            for progress in log:
+                add_scalars(events, progress, walltime=progress.seconds)
         (written,) = Path(scratch).iterdir()
         shutil.copyfile(written, directory / "events.out.tfevents.0.training")
 
@@ -189,11 +189,11 @@ def read_log(directory: Path) -> list[Progress]:
     Progress, as one that a crash cut short."""
     path = directory / LOG
     known = {field.name for field in fields(Progress)}
-    moments = []
+    log = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
-            moment = Progress(**{name: value for name, value in (_record(line) or {}).items() if name in known})
-            moments.append(replace(moment, active=moment.active and tuple(moment.active)))
+            progress = Progress(**{name: value for name, value in (_record(line) or {}).items() if name in known})
+            log.append(replace(progress, active=progress.active and tuple(progress.active)))
         except TypeError:
             continue
-    return moments
+    return log

@@ -129,7 +129,7 @@ def train(
         evaluations = {"evaluate_every": evaluate_every, "evaluate_greedy": evaluate_greedy}
         run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, **evaluations)
         try:
-            yield from run.moments(stop)
+            yield from run.progress(stop)
         finally:
             run.close()
         if not run.next_phase_is_due():
@@ -211,7 +211,7 @@ class _Run:
             self.reports.append(ours)
         theirs.close()
 
-    def moments(self, stop: Callable[[], bool]) -> Iterator[Progress]:
+    def progress(self, stop: Callable[[], bool]) -> Iterator[Progress]:
         """Progress after Progress until every worker has ended or `stop` says so."""
         logged = saved = time.monotonic()
         stopped = False
@@ -220,7 +220,7 @@ class _Run:
             now = time.monotonic()
             if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.metrics.seconds), LOG_SECONDS_MOST):
                 logged = now
-                yield self._moment()
+                yield self._log_progress()
             if now - saved >= CHECKPOINT_SECONDS:
                 saved = now
                 self._checkpoint()
@@ -228,7 +228,7 @@ class _Run:
                 self._evaluate(last=False)
         self.stopped = stopped
         self._end_workers()
-        yield self._moment()
+        yield self._log_progress()
         while self.evaluator and not stop() and not self._evaluate(last=True):
             pass
 
@@ -257,11 +257,11 @@ class _Run:
         self.workers.remove(worker)
         self.reports.remove(connection)
 
-    def _moment(self) -> Progress:
+    def _log_progress(self) -> Progress:
         steps = self.shared.steps
         rate = self.recipe.learning_rate_at(steps)
         encoder = str(encoder_dtype(self.recipe)).removeprefix("torch.")
-        progress = self.metrics.moment(steps, goal=self.end, learning_rate=rate, encoder=encoder)
+        progress = self.metrics.progress(steps, goal=self.end, learning_rate=rate, encoder=encoder)
         with _undisturbed():  # or TensorBoard's queue might keep for ever the lock that it had just taken
             self.log.write(progress)
         return progress
@@ -415,7 +415,7 @@ class _Run:
             self.model.load_state_dict(agent.model.state_dict())
         except (CheckpointError, RuntimeError) as error:
             raise CheckpointError(f"{error} A resumed run keeps its network.") from None
-        told = next((moment for moment in reversed(read_log(self.directory)) if moment.steps <= steps), None)
+        told = next((each for each in reversed(read_log(self.directory)) if each.steps <= steps), None)
         seconds, episodes = (told.seconds, told.episodes) if told else (0.0, 0)
         self.server.start_from(self.model)
         self._start_at(steps, seconds=seconds, episodes=episodes)

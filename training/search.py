@@ -187,8 +187,8 @@ def search(study: Study, out: Path, *, stop: Callable[[], bool]) -> Iterator[Res
             if resume and load_agent(directory).recipe != recipe:
                 raise CheckpointError(f"{directory} was trained by another recipe: choose another directory (--out).")
             if not resume or steps_of(directory) < job.rung:
-                with closing(train(recipe, directory, resume=resume, stop=stop, stop_at=job.rung)) as moments:
-                    for _ in moments:
+                with closing(train(recipe, directory, resume=resume, stop=stop, stop_at=job.rung)) as running:
+                    for _ in running:
                         pass
             if stop():
                 return
