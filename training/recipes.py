@@ -33,9 +33,6 @@ PASSES = {
 }
 """Several clipped passes over each rollout, and numbers of any scale: what learns in most vector environments."""
 
-WALKER = PASSES | {"learning_rate": 3e-4, "entropy_cost": 0.0}
-"""What the two-legged robots have in common."""
-
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
         env="CartPole-v1",
@@ -73,8 +70,13 @@ RECIPES: dict[str, Recipe] = {
     ),
     "breakout": Recipe(env="ALE/Breakout-v5", **ATARI, **LIVES),
     "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI, **LIVES),
-    "bipedal_walker": Recipe(env="BipedalWalker-v3", steps=5_000_000, **WALKER),
+    "bipedal_walker": Recipe(
+        env="BipedalWalker-v3", steps=5_000_000, **PASSES | {"learning_rate": 3e-4, "entropy_cost": 0.0}
+    ),
     "bipedal_walker_hardcore": Recipe(
-        env="BipedalWalkerHardcore-v3", steps=100_000_000, head_layers=(128, 128), **WALKER
+        env="BipedalWalkerHardcore-v3",
+        steps=25_000_000,
+        head_layers=(128, 128),
+        **PASSES | {"passes": 5, "minibatches": 8, "learning_rate": 5e-4, "entropy_cost": 0.001, "reward_clip": 0.5},
     ),
 }
