@@ -46,9 +46,8 @@ def test_a_component_names_its_module_and_its_events():
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs Node (Debian: apt install nodejs)")
 def test_the_wire_format_and_the_arithmetic_of_the_player():
-    ended = subprocess.run(
-        ["node", "--test", "tests/js/position.test.js"], cwd=ROOT, capture_output=True, text=True, timeout=100
-    )
+    tests = sorted((ROOT / "tests" / "js").glob("*.js"))
+    ended = subprocess.run(["node", "--test", *tests], cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert ended.returncode == 0, ended.stdout
 
 

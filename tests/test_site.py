@@ -126,7 +126,7 @@ def test_a_link_leads_to_its_moment_and_keys_move_the_game(browser, site):
         expect(page.locator(".player")).to_have_attribute("data-state", "paused")
         step = int(canvas.get_attribute("data-step"))
         assert step >= 40
-        canvas.press("ArrowRight")
+        canvas.press(".")
         expect(canvas).to_have_attribute("data-step", str(step + 1))
         canvas.press("Home")
         expect(canvas).to_have_attribute("data-step", "0")
@@ -136,6 +136,34 @@ def test_a_link_leads_to_its_moment_and_keys_move_the_game(browser, site):
         assert "snapshot=100" in page.url
         page.go_back()
         expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 0, at 25 % of training")
+
+
+@needs_chromium
+def test_the_keys_are_told(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=0") as page:
+        page.locator(".player[data-state=playing]").wait_for()
+        page.locator(".player canvas").first.press("?")
+        dialog = page.get_by_role("dialog", name="Keys of the player")
+        expect(dialog).to_contain_text("10 seconds back")
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        page.get_by_role("button", name="Keys").click()
+        expect(dialog).to_be_visible()
+
+
+@needs_chromium
+def test_a_game_is_followed_by_another_unless_the_visitor_stays(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=0&snapshot=1") as page:
+        said, name = page.locator(".player .said"), page.locator(".shot .name")
+        expect(said).to_contain_text("Another game begins in a moment", timeout=60_000)
+        expect(name).to_contain_text("seed 1", timeout=60_000)
+        expect(said).to_contain_text("Another game begins in a moment", timeout=60_000)
+        page.keyboard.press("Shift")
+        expect(said).not_to_contain_text("Another")
+        page.get_by_role("button", name="Autoplay").click()
+        page.locator(".player canvas").first.press(" ")
+        expect(said).to_contain_text("The game ended", timeout=60_000)
+        expect(said).not_to_contain_text("Another")
 
 
 @needs_chromium

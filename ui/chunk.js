@@ -117,6 +117,7 @@ export function paint(canvas, { colours, frames, size }, index) {
 }
 
 const TALLEST = 0.72; // of the window: below the picture stands what moves it
+const TALLEST_ALONE = 0.92; // where the picture fills the screen
 const ENOUGH = 0.88; // of the room's width
 const BENT = 0.06; // how far whole pixels may be from the true shape
 
@@ -132,7 +133,7 @@ export function lay(box, shape, cells) {
   const shot = box.parentElement;
   const room = shot.clientWidth - 2 * parseFloat(getComputedStyle(shot).paddingLeft);
   if (room <= 0) return; // another tab is in front
-  const most = Math.min(room, TALLEST * innerHeight * shape);
+  const most = Math.min(room, (document.fullscreenElement === shot ? TALLEST_ALONE : TALLEST) * innerHeight * shape);
   const [width, height] = (cells && wholly(most * devicePixelRatio, shape, cells)) || [most, most / shape];
   Object.assign(box.style, { width: `${width}px`, height: `${height}px`, marginLeft: `${Math.floor((room - width) / 2)}px` });
 }

@@ -56,10 +56,17 @@ async function watch(cabinet) {
     }
     lay("agent", agents.map(({ name }) => name), agent.name, agent);
     cabinet.querySelector(".verdict").innerHTML = agent.about; // our own HTML, made by ui/site/build.py
-    another.hidden = !played[agent.name];
+    another.hidden = following(matching[0]) === matching[0].seed;
     const [{ seed, snapshot, actions, protocol }] = matching;
     const nudges = played[agent.name] && NUDGES.test(asked.nudges) ? asked.nudges : "";
     return { agent: agent.name, seed, snapshot, actions, protocol, nudges };
+  }
+
+  // The seed after this one: the next number where games are played here, else the next that was recorded.
+  function following({ agent, seed, snapshot, protocol }) {
+    if (played[agent]) return (Number(seed) + 1) % LAST_SEED;
+    const recorded = values(games.filter((game) => game.agent === agent && game.snapshot === snapshot && game.protocol === protocol), "seed");
+    return recorded[(recorded.indexOf(seed) + 1) % recorded.length];
   }
 
   function lay(part, offered, wanted, agent) {
@@ -109,11 +116,12 @@ async function watch(cabinet) {
     if (input.type !== "radio") return;
     go({ [input.name]: input.value });
   });
-  another.addEventListener("click", () => go({ seed: String((Number(props.value.seed) + 1) % LAST_SEED) }));
+  another.addEventListener("click", () => go({ seed: String(following(props.value)) }));
   window.addEventListener("popstate", arrive);
   cabinet.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
   arrive();
-  mountPlayer({ element, props, watch: (_, act) => (show = act) }, playedHere(played, weights, recordedGames(games, directory)));
+  const source = playedHere(played, weights, recordedGames(games, directory));
+  mountPlayer({ element, props, watch: (_, act) => (show = act) }, { ...source, another: () => (another.hidden ? null : another) });
 }
 
 /** @param {HTMLElement} element */

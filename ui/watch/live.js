@@ -33,5 +33,6 @@ export const server = {
   },
 
   video: (ticket) => `${base}/arcade/video?${query(ticket)}`,
+  another: (element) => element.closest(".cabinet")?.querySelector("#watch-another") ?? null,
   gif: (ticket, from) => `${base}/arcade/gif?${query(ticket, { from })}`,
 };

@@ -2,7 +2,9 @@
 // Where the chunks come from is its source's business: a server that plays them, or files.
 import { brief, lay, make, minus, opened, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
 import { query, server } from "./live.js";
+import { listenToKeys } from "./player_keys.js";
 import { makeLook } from "./player_look.js";
+import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
 import { append, chunkOf, firstAbove, forget, fresh } from "./position.js";
 
@@ -39,9 +41,9 @@ export function mount({ element, props, watch }, source = server) {
     made.addEventListener("click", act);
     return made;
   };
-  const toggle = button("Play or pause (space)", "▶", () => (game.playing ? pause() : play()));
-  const back = button("One step back (left arrow)", "‹", () => step(-1));
-  const forth = button("One step forward (right arrow)", "›", () => step(1));
+  const toggle = button("Play or pause (space or K)", "▶", () => (game.playing ? pause() : play()));
+  const back = button("One step back (comma)", "‹", () => step(-1));
+  const forth = button("One step forward (full stop)", "›", () => step(1));
   const bar = make("input", "seek", "", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Position in the game" });
   const time = make("span", "time");
   const speed = button("Speed 1×", "1×", () => setSpeed(SPEEDS[(SPEEDS.indexOf(pace) + 1) % SPEEDS.length]));
@@ -63,6 +65,17 @@ export function mount({ element, props, watch }, source = server) {
   ];
   thoughts.append(choices, ...curves.map((part) => part.figure));
   root.append(shot, transport, status, thoughts);
+  const inGame = (act) => (value) => game.about && act(value);
+  const keys = listenToKeys(root, button, {
+    toggle: inGame(() => (game.playing ? pause() : play())),
+    step: inGame(step),
+    skip: inGame((seconds) => seek(game.position + seconds * game.about.rate)),
+    seek: inGame((share) => seek(share * (game.pictures - 1))),
+    speed: (count) => setSpeed(SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(pace) + count))]),
+    fill: () => (document.fullscreenElement ? document.exitFullscreen() : shot.requestFullscreen?.()),
+  });
+  const next = makeNext({ button, still, another: () => source.another?.(element) ?? null, here });
+  transport.append(next.toggle, keys);
 
   const look = makeLook({ canvas, shot, button, say, source, current: () => game });
   const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose: (other) => (game = other) });
@@ -175,8 +188,10 @@ export function mount({ element, props, watch }, source = server) {
     if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
     if (root.dataset.state === "waiting" && now - since > PATIENCE) return "Waiting for the next pictures.";
     if (!over || game.position < game.pictures - 1) return "";
-    if (game.ending) return game.ending;
-    return `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
+    const after = next.news(now);
+    if (game.ending) return `${game.ending} ${after}`.trim();
+    const ended = `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
+    return `${ended} ${after}`.trim();
   }
 
   // --- Position ---
@@ -385,7 +400,10 @@ export function mount({ element, props, watch }, source = server) {
       else if (game.position >= end) game.rolling = false;
       if (game.playing && game.want === null && game.rolling) {
         game.position = Math.min(end, game.position + passed * game.about.rate * pace);
-        if (game.position >= end && game.over) pause();
+        if (game.position >= end && game.over) {
+          pause();
+          next.ended(now);
+        }
       }
       const picture = Math.floor(game.position);
       if (picture !== game.drawn) {
@@ -415,22 +433,6 @@ export function mount({ element, props, watch }, source = server) {
   bar.addEventListener("input", () => seek(Number(bar.value)));
   canvas.addEventListener("click", () => (game.playing ? pause() : play()));
 
-  const KEYS = {
-    " ": () => (game.playing ? pause() : play()),
-    ArrowLeft: (event) => (event.shiftKey ? seek(game.position - 5 * game.about.rate) : step(-1)),
-    ArrowRight: (event) => (event.shiftKey ? seek(game.position + 5 * game.about.rate) : step(1)),
-    Home: () => seek(0),
-    End: () => seek(game.pictures - 1),
-    "<": () => setSpeed(SPEEDS[Math.max(0, SPEEDS.indexOf(pace) - 1)]),
-    ">": () => setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(pace) + 1)]),
-  };
-  root.addEventListener("keydown", (/** @type {any} */ event) => {
-    const act = KEYS[event.key];
-    const busy = event.target.tagName === "BUTTON" && event.key === " ";
-    if (!act || busy || !game.about || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    act(event);
-  });
   document.addEventListener("visibilitychange", () => fetchMore(), { signal: here });
   whenResized(shot, layPicture, here);
 

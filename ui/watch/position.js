@@ -24,6 +24,8 @@
  * @property {string} lookNote what is said of it
  * @property {(ticket: Ticket) => string} [video] the address of a game as a file
  * @property {(ticket: Ticket, from: number) => string} [gif] the address of a stretch of it
+ * @property {(element: HTMLElement) => HTMLElement | null} [another] the button that opens another game in this player,
+ *   where the page has one
  */
 
 /** @typedef {ReturnType<typeof fresh>} Game */

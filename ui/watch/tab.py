@@ -56,7 +56,7 @@ def build(page: gr.Blocks) -> Challenge:
             snapshot = choice(stages(watchable(names[0])), label="Training", info="Watch it learn.")
             snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
-            another = gr.Button("Another game", variant="primary")
+            another = gr.Button("Another game", variant="primary", elem_id="watch-another")
             challenge = gr.Button("Play it yourself", elem_classes="quiet", elem_id="challenge")
             verdict = gr.HTML(elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
             with gr.Accordion("How it plays", open=False, elem_classes="more"):
