@@ -22,7 +22,7 @@ import ui.broadcast.stream
 from playback.episode import play, render
 from tests import toy
 from tests.processes import wait_until
-from ui.broadcast.chunks import Palette, Ticket, chunks, palette_of
+from ui.broadcast.chunks import UNLIKE, Palette, Ticket, chunks, palette_of
 from ui.broadcast.stage import Stage
 from ui.broadcast.stream import STAGE, Broadcast, Broadcasts, Full
 
@@ -206,15 +206,29 @@ def test_a_game_without_end_is_cut(game):
     assert game[-1].header["first"] + len(game[-1].header["actions"]) == STEPS
 
 
-def test_a_colour_too_many_becomes_the_nearest():
-    palette = Palette()
-    greys = np.arange(256, dtype=np.uint8)
-    cube = np.stack(np.meshgrid(greys[::16], greys[::16], greys[::16]), -1).reshape(16, -1, 3)
-    colours = np.frombuffer(palette.tobytes(), np.uint8)
-    numbers = palette.index(cube)
-    colours = np.frombuffer(palette.tobytes(), np.uint8).reshape(256, 3)
-    nearest = np.abs(colours.astype(int) - cube[..., None, :]).sum(-1).min(-1)
-    assert (np.abs(colours[numbers].astype(int) - cube).sum(-1) == nearest).all()
+def shown(palette, picture):
+    """A picture in the colours that its palette has for it."""
+    numbers = palette.index(picture)
+    return np.frombuffer(palette.tobytes(), np.uint8).reshape(256, 3)[numbers].astype(int)
+
+
+def test_a_colour_too_many_becomes_one_like_it():
+    palette, steps = Palette(), np.arange(0, 256, 16, dtype=np.uint8)
+    cube = np.stack(np.meshgrid(steps, steps, steps), -1).reshape(16, -1, 3)
+    error = np.abs(shown(palette, cube) - cube).sum(-1)
+    colours = np.frombuffer(palette.tobytes(), np.uint8).reshape(256, 3).astype(int)
+    nearest = np.abs(colours - cube[..., None, :]).sum(-1).min(-1)
+    assert (error <= np.maximum(nearest, UNLIKE)).all()
+    assert len(np.unique(colours, axis=0)) == 256
+
+
+def test_the_shades_of_edges_leave_room_for_the_colours_of_surfaces():
+    random = np.random.default_rng(0)
+    palette, edges = Palette(), random.integers(100, 128, (1, 4000, 3), dtype=np.uint8)
+    cloud = np.full((1, 9000, 3), 252, np.uint8)
+    np.testing.assert_array_equal(shown(palette, np.concatenate([edges, cloud], 1))[0, -1], cloud[0, 0])
+    later = np.array([[[255, 0, 0]]], np.uint8)
+    np.testing.assert_array_equal(shown(palette, later), later)
 
 
 def test_what_no_browser_can_read_breaks_the_game_off():

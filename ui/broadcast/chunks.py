@@ -61,8 +61,17 @@ class Part(NamedTuple):
         return len(self.chunk) + (len(self.sight.frames) if self.sight else 0)
 
 
+UNLIKE = 24
+"""How far, summed over the channels, a colour must be from all others to take one of a palette's last places."""
+LAST_PLACES = 64
+"""Kept for colours that come later: smooth edges have more shades than a palette has places."""
+
+
 class Palette:
-    """The colours of an environment's pictures, numbered as they appear; one more than 256 becomes the nearest."""
+    """The colours of an environment's pictures, numbered as they appear and the commonest first.
+
+    Once 256 - LAST_PLACES are taken, a colour that is like one of them becomes the nearest, and so does any beyond 256.
+    """
 
     def __init__(self) -> None:
         self._numbers = np.full(2**18, -1, dtype=np.int16)  # six bits of each channel are told apart
@@ -82,13 +91,17 @@ class Palette:
 
     def _learn(self, colours: np.ndarray, packed: np.ndarray) -> None:
         with self._lock:
-            places, examples = np.unique(packed, return_index=True)
-            for where, colour in zip(places, colours[examples], strict=True):
-                if self._numbers[where] < 0 and self._count < 256:
-                    self._colours[self._count], self._numbers[where] = colour, self._count
+            places, examples, counts = np.unique(packed, return_index=True, return_counts=True)
+            commonest = np.argsort(-counts, kind="stable")
+            for where, colour in zip(places[commonest], colours[examples[commonest]], strict=True):
+                if self._numbers[where] >= 0:
+                    continue  # another game's thread was first
+                distances = np.abs(self._colours[: self._count].astype(int) - colour).sum(1)
+                room = self._count < 256 - LAST_PLACES or (self._count < 256 and distances.min() > UNLIKE)
+                if room:
+                    self._colours[self._count] = colour
                     self._count += 1
-                elif self._numbers[where] < 0:
-                    self._numbers[where] = np.abs(self._colours.astype(int) - colour).sum(1).argmin()
+                self._numbers[where] = self._count - 1 if room else distances.argmin()
 
     def tobytes(self) -> bytes:
         """All 256 colours, three bytes each."""
