@@ -29,9 +29,10 @@ from a3c_core.checkpoint import (
     steps_of,
 )
 from a3c_core.envs import Spaces, make_envs
+from a3c_core.handover import share_model
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.shared import SharedParameters, device_of
+from a3c_core.shared import device_of
 from a3c_core.worker import Extensions, Failure, MakeEnvs, encoder_dtype, worker_process
 from training.evaluations import Evaluator
 from training.log import Log, Metrics, Progress, read_log
@@ -164,7 +165,7 @@ class _Run:
         warm_up()
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
-        self.shared = SharedParameters.of_model(recipe, self.model, _CONTEXT)
+        self.shared = share_model(recipe, self.model, _CONTEXT)
         self.server = self.shared.server
         if resume and not fresh:
             self._restore()
@@ -186,6 +187,7 @@ class _Run:
         self.workers, self.reports = [], []
         self.stopped = False
         try:
+            self.shared.begin()
             for rank in range(recipe.workers):
                 self._start(rank, make)
         except BaseException:
@@ -291,6 +293,7 @@ class _Run:
         for connection in self.reports:
             connection.close()
         self.workers, self.reports = [], []
+        self.shared.finish()
 
     def _evaluate(self, *, last: bool) -> bool:
         """Begins an evaluation if one is due and notes one that has ended; returns whether the last one has.
