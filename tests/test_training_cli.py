@@ -420,7 +420,7 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["evaluate", "cartpole"])
     assert ended.value.code == 130
-    assert capsys.readouterr().err.strip() == "stopped: the same command starts over, but `search` goes on where it was"
+    assert capsys.readouterr().err.strip() == "stopped: the same command starts over; `search` and `compare` go on"
 
 
 @pytest.mark.parametrize(
