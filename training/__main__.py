@@ -582,9 +582,7 @@ def main(argv: list[str]) -> None:
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
-        print(
-            "stopped: the same command starts over, but `search` and `compare` go on where they were", file=sys.stderr
-        )
+        print("stopped: the same command starts over; `search` and `compare` go on", file=sys.stderr)
         raise SystemExit(130) from None
 
 
