@@ -19,7 +19,7 @@ RECIPE_FIELDS: dict[int, dict[str, Any]] = {
         "average_decay": None,
         "schedule": [],
     },
-    3: {"vtrace": False},
+    3: {"vtrace": False, "handover": "lock-free"},
 }
 """The recipe's fields by the schema version that introduced them, each with what older recipes meant."""
 
@@ -42,7 +42,25 @@ def _from_1(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_2(record: dict[str, Any]) -> dict[str, Any]:
-    return with_recipe_fields(record, RECIPE_FIELDS[3])
+    """Version 2 knew two ways to hand gradients over, lock_free or not."""
+    return with_recipe_fields(with_recipes(record, _with_handover), RECIPE_FIELDS[3])
+
+
+def _with_handover(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The recipe with `handover` in place of `lock_free`, in the changes of its schedule too."""
+    ways = {True: "lock-free", False: "lock"}
+    changed = dict(recipe)
+    if isinstance(lock_free := recipe.get("lock_free"), bool):
+        del changed["lock_free"]
+        changed["handover"] = ways[lock_free]
+    if isinstance(schedule := recipe.get("schedule"), list):
+        changed["schedule"] = [
+            phase | {"changes": _with_handover(phase["changes"])}
+            if isinstance(phase, dict) and isinstance(phase.get("changes"), dict)
+            else phase
+            for phase in schedule
+        ]
+    return changed
 
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2}
@@ -50,12 +68,18 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1,
 
 
 def with_recipe_fields(record: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
-    """The record with the added fields in each recipe that it holds: its own, and those of its segments."""
+    """The record with the added fields in each recipe that it holds."""
+    return with_recipes(record, lambda recipe: added | recipe)
+
+
+def with_recipes(record: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """The record with each recipe that it holds changed: its own, the whole training's, and those of its segments."""
     changed = dict(record)
-    if isinstance(recipe := record.get("recipe"), dict):
-        changed["recipe"] = added | recipe
+    for name in ("recipe", "training"):
+        if isinstance(recipe := record.get(name), dict):
+            changed[name] = change(recipe)
     if isinstance(segments := record.get("segments"), list):
         changed["segments"] = [
-            with_recipe_fields(segment, added) if isinstance(segment, dict) else segment for segment in segments
+            with_recipes(segment, change) if isinstance(segment, dict) else segment for segment in segments
         ]
     return changed

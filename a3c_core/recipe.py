@@ -145,8 +145,10 @@ class Recipe:
     """Longer gradients (global 2-norm) are scaled down to this length; none leaves them as they are."""
     share_statistics: bool = True
     """Share the optimizer's moments between workers, as the paper found best; else each worker has its own."""
-    lock_free: bool = True
-    """Workers write the shared weights without waiting for each other (Hogwild); else one at a time."""
+    handover: Literal["lock-free", "lock", "queue", "synchronous"] = "lock-free"
+    """How gradients get to the shared weights: each worker writes them without waiting for the others (Hogwild), or
+    under a lock, or puts its gradient on a queue that one thread works off; or all wait for each other, and one update
+    is made with the mean of their gradients (A2C of several processes)."""
 
     schedule: Annotated[tuple[Phase, ...], Field(max_length=256)] = ()
     """Phases of the run: what changes after how many steps. `steps` ends the run in the last phase; before that it is

@@ -86,7 +86,10 @@ class ParameterServer:
 
 
 class SharedParameters:
-    """A ParameterServer in the shared memory of one machine's processes: lock-free (Hogwild), or one at a time."""
+    """A ParameterServer in the shared memory of one machine's processes: lock-free (Hogwild), or one at a time.
+
+    `a3c_core.handover` has other ways to hand gradients over.
+    """
 
     def __init__(
         self, recipe: Recipe, weights: Tensor, context: BaseContext, statistics: Iterable[RunningMoments] = ()
@@ -99,7 +102,7 @@ class SharedParameters:
         self._steps = context.Value("q", 0)
         self._updates = context.Value("q", 0)
         self._stop = context.RawValue("b", False)
-        self._turn = nullcontext() if recipe.lock_free else context.Lock()
+        self._turn = nullcontext() if recipe.handover == "lock-free" else context.Lock()
         self._statistics = context.Lock()
         self._pushing = [context.Lock() for _ in range(recipe.workers)]
         """Each held by its worker alone while it writes, so that waiting for all of them is waiting for a pause."""
@@ -123,9 +126,20 @@ class SharedParameters:
         """Asks all workers to end after the rollout that they are in."""
         self._stop.value = True
 
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self._stop.value
+
     def should_continue(self) -> bool:
         """Whether there are steps left and nobody asked to stop."""
-        return self.steps < self.goal and not self._stop.value
+        return self.steps < self.goal and not self.stopped
+
+    def begin(self) -> None:
+        """To be called before the workers start: begins what makes updates besides them, here nothing."""
+
+    def finish(self) -> None:
+        """To be called once the workers have ended: all that they handed over is in the weights when it returns."""
 
     def pull(self, weights: list[Tensor]) -> int:
         """Copies the newest weights into a worker's own (see `flatten`); returns the updates that they have seen.

@@ -175,7 +175,7 @@ BROKEN_RECIPES = {
     "words for a number": (edit_record(lambda r: r["recipe"].update(gamma="0.99")), "gamma"),
     "a number for words": (edit_record(lambda r: r["recipe"].update(core=1)), "core"),
     "a fraction for an integer": (edit_record(lambda r: r["recipe"].update(workers=1.5)), "workers"),
-    "a number for yes or no": (edit_record(lambda r: r["recipe"].update(lock_free=1)), "lock_free"),
+    "a number for yes or no": (edit_record(lambda r: r["recipe"].update(vtrace=1)), "vtrace"),
     "a value out of range": (edit_record(lambda r: r["recipe"].update(gamma=1.5)), "gamma"),
     "a value that is not a number": (
         edit_record(lambda r: r["recipe"].update(epsilon=float("nan"))),

@@ -55,6 +55,14 @@ def test_an_older_recipe_gets_what_a_field_meant_before_it_was_there():
             assert getattr(recipe, name) == meant
 
 
+def test_a_lock_becomes_a_handover_wherever_there_is_a_recipe():
+    recipe = {"lock_free": False, "schedule": [{"at": 5, "changes": {"lock_free": True, "gamma": 0.9}}]}
+    new = {"handover": "lock", "schedule": [{"at": 5, "changes": {"handover": "lock-free", "gamma": 0.9}}]}
+    migrated = migrate({"recipe": recipe, "training": recipe, "segments": [{"recipe": recipe}]}, 2)
+    for changed in (migrated["recipe"], migrated["training"], migrated["segments"][0]["recipe"]):
+        assert changed == new | {"vtrace": False}
+
+
 @pytest.mark.parametrize("path", ENTRIES, ids=sample)
 def test_an_older_entry_reads(path):
     old = json.loads(path.read_text())
@@ -67,6 +75,7 @@ def test_an_older_entry_reads(path):
 def test_an_older_recipe_reads_and_keeps_its_numbers(path):
     old = json.loads(path.read_text())["recipe"]
     recipe = saved_in(path.parent).recipe
+    assert recipe.handover == {True: "lock-free", False: "lock"}[old.pop("lock_free")]
     assert {name: list(v) if isinstance(v := getattr(recipe, name), tuple) else v for name in old} == old
 
 

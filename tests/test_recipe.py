@@ -38,7 +38,7 @@ UNUSUAL = Recipe(
     learning_rate_decay="none",
     max_gradient_norm=None,
     share_statistics=False,
-    lock_free=False,
+    handover="synchronous",
     precision="bfloat16",
     device="cuda",
     shared_device="cuda",
@@ -151,7 +151,8 @@ def test_shipped_recipes_name_an_environment_that_is_there(name):
         ({"encoder": "a3c_wide"}, {"encoder": "a3c"}, "only a3c can become a3c_wide"),
         ({"share_statistics": False}, {"workers": 3}, "an optimizer of its own"),
         ({}, {"gamma": 1.5}, "gamma: Input should be less than or equal to 1"),
-        ({}, {"lock_free": 1}, "lock_free: Input should be a valid boolean"),
+        ({}, {"vtrace": 1}, "vtrace: Input should be a valid boolean"),
+        ({}, {"handover": "post"}, "handover: Input should be 'lock-free', 'lock', 'queue' or 'synchronous'"),
         ({}, {"learning_rate": float("nan")}, "learning_rate"),
     ],
 )

@@ -133,13 +133,24 @@ def test_without_memory_nobody_answers_a_cue_that_is_gone(tmp_path, box):
     "changes",
     [
         {"workers": 2, "share_statistics": False},
-        {"workers": 2, "lock_free": False},
+        {"workers": 2, "handover": "lock"},
+        {"workers": 2, "handover": "queue"},
+        {"workers": 2, "handover": "synchronous"},
         {"optimizer": "amsgrad"},
         {"optimizer": "rmsprop", "learning_rate": 3e-3, "epsilon": 0.01},
         {"gae_lambda": 1.0, "normalize_advantages": False, "envs_per_worker": 1, "workers": 2},
         {"workers": 2, "n_steps": (4, 16)},
     ],
-    ids=["own statistics", "locked", "amsgrad", "rmsprop", "as in the paper", "distributed step size"],
+    ids=[
+        "own statistics",
+        "lock",
+        "queue",
+        "synchronous",
+        "amsgrad",
+        "rmsprop",
+        "as in the paper",
+        "distributed step size",
+    ],
 )
 def test_every_mode_of_the_run_learns(tmp_path, changes):
     recipe = toy.recipe(**{"steps": 40_000, "envs_per_worker": 8, "n_steps": (8,), "learning_rate": 0.01} | changes)
@@ -366,8 +377,10 @@ def test_an_exception_in_the_loop_that_draws_from_a_run_stops_it(tmp_path):
     assert load_agent(tmp_path).recipe == ENDLESS
 
 
-def test_a_killed_worker_ends_the_run_within_seconds_and_the_checkpoint_is_kept(tmp_path):
-    moments = train(ENDLESS, tmp_path)
+@pytest.mark.parametrize("handover", ["lock-free", "queue", "synchronous"])
+def test_a_killed_worker_ends_the_run_within_seconds_and_the_checkpoint_is_kept(tmp_path, handover):
+    recipe = replace(ENDLESS, handover=handover)
+    moments = train(recipe, tmp_path)
     draw_until(moments, lambda m: m.updates > 0)
     workers = worker_ids()
     killed = time.monotonic()
@@ -377,7 +390,7 @@ def test_a_killed_worker_ends_the_run_within_seconds_and_the_checkpoint_is_kept(
     assert time.monotonic() - killed < 5.0
     assert [pid for pid in workers if alive(pid)] == []
     assert load_agent(tmp_path).steps > 0
-    resumed = train(ENDLESS, tmp_path, resume=True)
+    resumed = train(recipe, tmp_path, resume=True)
     assert draw_until(resumed, lambda m: m.updates > 0).steps > load_agent(tmp_path).steps
     resumed.close()
 

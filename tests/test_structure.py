@@ -26,6 +26,7 @@ CORE = [
     "loss",
     "optim",
     "shared",
+    "handover",
     "allocator",
     "worker",
     "agent",

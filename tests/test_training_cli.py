@@ -162,7 +162,7 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
         {"seed": 7, "steps": 1234, "workers": 3},
         {"n_steps": (5, 20), "head_layers": ()},
         {"core": "lstm", "core_size": 16, "optimizer": "rmsprop", "learning_rate_decay": "none"},
-        {"normalize_advantages": False, "share_statistics": False, "lock_free": False},
+        {"normalize_advantages": False, "share_statistics": False, "handover": "queue"},
         {"reward_shift": -8.0, "reward_scale": 1 / 3, "reward_clip": 1.0, "epsilon": 1e-7},
         {"max_gradient_norm": None, "reward_clip": None, "adam_betas": (0.8, 0.99)},
         {"encoder": "nature", "layer_norm": True, "pixel_shift": -100.0, "pixel_scale": 0.01},
@@ -192,10 +192,10 @@ def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(na
 def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch):
     run = tmp_path / "run"
     cli.main(["train", "cartpole", "--steps", "96", "--workers", "1", "--n-steps", "3", "--out", str(run)])
-    for changes in (["--steps", "192", "--gamma", "0.9", "--no-lock-free"], []):  # going on is no other phase
+    for changes in (["--steps", "192", "--gamma", "0.9", "--handover", "queue"], []):  # going on is no other phase
         cli.main(["train", "--resume", str(run), "cartpole", *changes])
     whole = saved_in(run).recipe
-    assert whole.schedule == (Phase(at=96, changes={"steps": 192, "gamma": 0.9, "lock_free": False}),)
+    assert whole.schedule == (Phase(at=96, changes={"steps": 192, "gamma": 0.9, "handover": "queue"}),)
     command = shlex.split(cli.command_of("mine", whole))
     assert parsed(monkeypatch, *command[4:])[0] == whole
 
@@ -249,7 +249,7 @@ def test_a_resumed_run_goes_on_in_its_own_directory(checkpoint, tmp_path):
 
 
 def test_resuming_takes_the_runs_own_recipe(tmp_path, monkeypatch):
-    recipe = Recipe(head_layers=(8,), gamma=0.5, lock_free=False)
+    recipe = Recipe(head_layers=(8,), gamma=0.5, handover="lock")
     save_agent(tmp_path, Agent.untrained(recipe))
     assert parsed(monkeypatch, "cartpole", "--resume", str(tmp_path)) == (recipe, tmp_path)
     changed, _ = parsed(monkeypatch, "cartpole", "--resume", str(tmp_path), "--gamma", "0.9", "--steps", "10")
@@ -420,7 +420,7 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["evaluate", "cartpole"])
     assert ended.value.code == 130
-    assert capsys.readouterr().err.strip() == "stopped: the same command starts over, but `search` goes on where it was"
+    assert capsys.readouterr().err.strip() == "stopped: the same command starts over; `search` and `compare` go on"
 
 
 @pytest.mark.parametrize(

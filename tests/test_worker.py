@@ -12,6 +12,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from a3c_core import shared as shared_module
 from a3c_core import worker
 from a3c_core.envs import make_envs, spaces_of
+from a3c_core.handover import HANDOVERS
 from a3c_core.loss import a3c_loss
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
@@ -125,7 +126,7 @@ def test_an_update_that_is_made_during_a_pull_counts_as_unseen():
 
 
 def test_the_queued_kernels_of_a_gpu_have_ended_before_the_lock_is_released(monkeypatch):
-    shared = SharedParameters(toy.recipe(lock_free=False), torch.zeros(2), _CONTEXT)
+    shared = SharedParameters(toy.recipe(handover="lock"), torch.zeros(2), _CONTEXT)
     waited = []
     monkeypatch.setattr(
         shared_module, "wait_for_kernels", lambda device: waited.append(shared._turn.acquire(block=False))
@@ -193,21 +194,24 @@ GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(
 
 
 @pytest.mark.parametrize("device", ["cpu", GPU])
-@pytest.mark.parametrize("lock_free", [True, False])
-def test_two_processes_push_without_losing_a_count(lock_free, device):
-    recipe = toy.recipe(lock_free=lock_free, workers=2, steps=10**6, shared_device=device)
-    shared = SharedParameters(recipe, torch.zeros(1000), _CONTEXT)
+@pytest.mark.parametrize("handover", HANDOVERS)
+def test_two_processes_push_without_losing_a_count(handover, device):
+    recipe = toy.recipe(handover=handover, workers=2, steps=10**6, shared_device=device)
+    shared = HANDOVERS[handover](recipe, torch.zeros(1000), _CONTEXT)
+    shared.begin()
     workers = [_CONTEXT.Process(target=push_often, args=(shared, rank), daemon=True) for rank in range(2)]
     for process in workers:
         process.start()
     for process in workers:
         process.join(60.0)
+    shared.finish()
     assert [process.exitcode for process in workers] == [0, 0]
     assert shared.steps == 2 * 200 * 3
-    assert shared.push(torch.ones(1000), rank=0, steps=3) == 400
+    updates = 200 if handover == "synchronous" else 400
+    assert shared.pull([torch.zeros(1000)]) == updates
     np.testing.assert_array_less(shared.server.theta.detach().cpu(), 0.0)
-    if not lock_free:  # without the lock an update may be overwritten: that is Hogwild's bargain
-        assert shared.server.optimizers[0].state[shared.server.theta]["step"].item() == 401
+    if handover != "lock-free":  # without the lock an update may be overwritten: that is Hogwild's bargain
+        assert shared.server.optimizers[0].state[shared.server.theta]["step"].item() == updates
         assert shared.server.theta.unique().numel() == 1
 
 

@@ -23,6 +23,7 @@ from a3c_core.envs import Protocol, is_atari, register_env, register_module, spa
 from a3c_core.evaluation import Score, evaluate
 from a3c_core.recipe import Phase, Recipe, mistakes
 from a3c_core.worker import encoder_dtype
+from training.compare import HANDOVERS, STEPS, Comparison, compare, missing, read_trials
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
 from training.keep import average_of, better_weights, keep
@@ -228,6 +229,66 @@ def search_(
     table = report(what, read_results(directory))
     (directory / "table.md").write_text(table, encoding="utf-8")
     print(table, end="")
+
+
+def compare_(
+    game: Positional[str],
+    /,
+    *,
+    workers: str = "1,2,4,8",
+    total_envs: int = 8,
+    handover: str = ",".join(HANDOVERS),
+    seeds: int = 10,
+    steps: int | None = None,
+    episodes: int = 20,
+    out: Path | None = None,
+    dry_run: bool = False,
+) -> None:
+    """Compare A3C with A2C: train one recipe with several numbers of workers and ways to hand gradients over.
+
+    One training at a time, since seconds are measured: leave the machine alone meanwhile. Ctrl-C and a kill lose only
+    the training that is running: the same command goes on.
+
+    Args:
+        game: name of a recipe that ships.
+        workers: numbers of workers, which share the environments.
+        total_envs: environments of all workers together.
+        handover: ways to hand gradients over. With one worker there is no difference, so it is trained once a seed.
+        seeds: trainings of each kind.
+        steps: steps of each training; by default 120,000 for cartpole, else 1,000,000.
+        episodes: greedy games of each final score.
+        out: directory for results.jsonl; by default runs/compare-GAME.
+        dry_run: list the trainings and make none.
+    """
+    fields = {
+        "game": game,
+        "workers": tuple(dict.fromkeys(workers.split(","))),
+        "total_envs": total_envs,
+        "handovers": tuple(dict.fromkeys(handover.split(","))),
+        "seeds": seeds,
+        "steps": STEPS.get(game, 1_000_000) if steps is None else steps,
+        "episodes": episodes,
+    }
+    try:
+        comparison = TypeAdapter(Comparison).validate_python(fields)
+    except ValidationError as error:
+        raise ValueError(mistakes(error, "compare")) from None
+    directory = out or RUNS / f"compare-{game}"
+    due = missing(comparison, read_trials(directory))
+    print(f"{len(due)} of {len(comparison.cells())} trainings of {comparison.steps:,} steps to make", flush=True)
+    if dry_run:
+        print("\n".join(f"  {cell.workers} workers, {cell.handover}, seed {cell.seed}" for cell in due))
+        return
+    with tqdm(total=len(comparison.cells()), initial=len(comparison.cells()) - len(due), unit=" trainings") as bar:
+        for trial in compare(comparison, directory, stop=_interrupted.is_set):
+            speed = f"{trial.steps_per_second:,.0f} steps/s"
+            tqdm.write(
+                f"{trial.workers} workers, {trial.handover}, seed {trial.seed}: {trial.seconds:.1f} s, {speed}, "
+                f"staleness {trial.staleness:.2f}, score {trial.score:.1f}"
+            )
+            bar.update()
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def widen_(run: Positional[Path], /, *, out: Path) -> None:
@@ -507,6 +568,7 @@ def main(argv: list[str]) -> None:
             "train": partial(train_, recipe=recipe),
             "repeat": repeat_,
             "search": search_,
+            "compare": compare_,
             "widen": widen_,
             "evaluate": evaluate_,
             "keep": keep_,
@@ -520,7 +582,7 @@ def main(argv: list[str]) -> None:
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
-        print("stopped: the same command starts over, but `search` goes on where it was", file=sys.stderr)
+        print("stopped: the same command starts over; `search` and `compare` go on", file=sys.stderr)
         raise SystemExit(130) from None
 
 

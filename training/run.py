@@ -29,10 +29,11 @@ from a3c_core.checkpoint import (
     steps_of,
 )
 from a3c_core.envs import Spaces, make_envs
+from a3c_core.handover import share_model
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.shared import SharedParameters, device_of
-from a3c_core.worker import Extensions, Failure, MakeEnvs, encoder_dtype, worker_process
+from a3c_core.shared import device_of
+from a3c_core.worker import Extensions, Failure, MakeEnvs, Report, encoder_dtype, worker_process
 from training.evaluations import Evaluator
 from training.log import Log, Metrics, Progress, read_log
 from training.schedule import saved_run, with_phase
@@ -98,6 +99,7 @@ def train(
     stop_at: int | None = None,
     evaluate_every: int | None = None,
     evaluate_greedy: bool = True,
+    watch: Callable[[Report, int, float], object] | None = None,
 ) -> Iterator[Progress]:
     """Trains in `directory`, yielding a Progress every fraction of a second and when the run ends.
 
@@ -119,6 +121,7 @@ def train(
         evaluate_every: after each so many steps the agent plays 20 games in another process, as evaluations.jsonl
             tells; the best checkpoint is kept in best/, a checkpoint of its own.
         evaluate_greedy: whether it takes its likeliest actions there, or draws them. Choose what it will be scored by.
+        watch: called with each worker's report of each update, and the run's steps and seconds by then.
 
     Raises:
         CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
@@ -127,7 +130,7 @@ def train(
     """
     while True:
         evaluations = {"evaluate_every": evaluate_every, "evaluate_greedy": evaluate_greedy}
-        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, **evaluations)
+        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, watch=watch, **evaluations)
         try:
             yield from run.progress(stop)
         finally:
@@ -150,12 +153,14 @@ class _Run:
         stop_at: int | None,
         evaluate_every: int | None,
         evaluate_greedy: bool,
+        watch: Callable[[Report, int, float], object] | None,
     ) -> None:
         if not resume and (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds a run already: resume it, or choose another directory.")
         if resume and not (directory / RECIPE).exists():
             raise CheckpointError(f"{directory} holds no run to resume: it has no {RECIPE}. Train without resuming.")
         self.metrics = Metrics()  # the clock starts here
+        self.watch = watch or (lambda report, steps, seconds: None)
         self.directory = directory
         self.whole, self.phase, fresh = _continued(recipe, directory) if resume else (recipe, 0, False)
         """The recipe of the whole run, and how many of its phases have begun."""
@@ -164,7 +169,7 @@ class _Run:
         warm_up()
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
-        self.shared = SharedParameters.of_model(recipe, self.model, _CONTEXT)
+        self.shared = share_model(recipe, self.model, _CONTEXT)
         self.server = self.shared.server
         if resume and not fresh:
             self._restore()
@@ -186,6 +191,7 @@ class _Run:
         self.workers, self.reports = [], []
         self.stopped = False
         try:
+            self.shared.begin()
             for rank in range(recipe.workers):
                 self._start(rank, make)
         except BaseException:
@@ -245,6 +251,7 @@ class _Run:
                 if isinstance(message, Failure):
                     raise WorkerDied(f"worker {message.rank} failed (exit code 1):\n{message.traceback}")
                 self.metrics.add(message)
+                self.watch(message, self.shared.steps, self.metrics.seconds)
                 self._snapshot()
 
     def _ended(self, connection: Connection) -> None:
@@ -291,6 +298,7 @@ class _Run:
         for connection in self.reports:
             connection.close()
         self.workers, self.reports = [], []
+        self.shared.finish()
 
     def _evaluate(self, *, last: bool) -> bool:
         """Begins an evaluation if one is due and notes one that has ended; returns whether the last one has.

@@ -25,6 +25,7 @@ from a3c_core.recipe import Recipe, mistakes
 from training.defaults import recipe_for
 from training.log import read_log
 from training.recipes import RECIPES
+from training.results import append_line, read_lines
 from training.run import train
 
 RESULTS = "results.jsonl"
@@ -134,13 +135,7 @@ def read_study(path: Path) -> Study:
 
 def read_results(out: Path) -> list[Result]:
     """The results so far. A line that a kill cut short is left out, and its training is scored again."""
-    path, found = out / RESULTS, []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        try:
-            found.append(TypeAdapter(Result).validate_json(line))
-        except ValidationError:
-            continue
-    return found
+    return read_lines(out / RESULTS, Result)
 
 
 def jobs(study: Study, results: Sequence[Result]) -> list[Job]:
@@ -193,10 +188,7 @@ def search(study: Study, out: Path, *, stop: Callable[[], bool]) -> Iterator[Res
             if stop():
                 return
             result = _score(study, job, directory)
-            out.mkdir(parents=True, exist_ok=True)
-            with (out / RESULTS).open("a", encoding="utf-8") as file:
-                before = (out / RESULTS).read_bytes()  # a kill may have cut the last line short
-                file.write(("\n" if before and not before.endswith(b"\n") else "") + json.dumps(asdict(result)) + "\n")
+            append_line(out / RESULTS, result)
             yield result
 
 

@@ -11,6 +11,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from a3c_core.handover import QueuedParameters, SynchronousParameters
 from a3c_core.loss import a3c_loss, advantages, batch_of
 from a3c_core.model import ActorCritic, LSTMCore
 from a3c_core.rollout import Stepper
@@ -51,6 +52,8 @@ PIECES: dict[str, Piece] = {
     "work_report": Piece(work, "_, *parts = ", "report("),
     "pull": Piece(SharedParameters.pull, "def ", "end"),
     "push": Piece(SharedParameters.push, "def ", "end"),
+    "push_queue": Piece(QueuedParameters.push, "def ", "end"),
+    "push_mean": Piece(SynchronousParameters.push, "def ", "end"),
     "lstm": Piece(LSTMCore.forward, "def ", "end"),
 }
 """By the names that the text has for them."""

@@ -12,10 +12,11 @@ from torch import multiprocessing as mp
 from torch.multiprocessing.queue import Queue
 
 from a3c_core.envs import Spaces, make_envs, spaces_of, training_seed
+from a3c_core.handover import share_model
 from a3c_core.model import ActorCritic, build_model
 from a3c_core.normalization import Moments
 from a3c_core.recipe import Recipe
-from a3c_core.shared import Parameters, SharedParameters
+from a3c_core.shared import Parameters
 from a3c_core.worker import Report, work
 
 
@@ -99,16 +100,18 @@ def traced(recipe: Recipe) -> list[Update]:
     """Trains `recipe` and returns all updates in the order in which they were made."""
     context = mp.get_context("spawn")
     spaces = spaces_of(recipe)
-    shared = SharedParameters.of_model(recipe, build_model(recipe, spaces), context)
+    shared = share_model(recipe, build_model(recipe, spaces), context)
     queue = context.Queue()
     started = context.Barrier(recipe.workers)
     arguments = (recipe, spaces, shared, queue, started)
     workers = [context.Process(target=_worker, args=(rank, *arguments)) for rank in range(recipe.workers)]
+    shared.begin()
     for worker in workers:
         worker.start()
     updates = [update for _ in workers for update in queue.get()]
     for worker in workers:
         worker.join()
+    shared.finish()
     return sorted(updates, key=lambda update: update.before)
 
 
