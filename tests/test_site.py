@@ -139,6 +139,19 @@ def test_a_link_leads_to_its_moment_and_keys_move_the_game(browser, site):
 
 
 @needs_chromium
+def test_a_younger_agent_is_shown_at_the_same_moment(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=0&at=40") as page:
+        canvas = page.locator(".player canvas").first
+        page.locator(".player[data-state=playing]").wait_for()
+        canvas.press(" ")
+        step = canvas.get_attribute("data-step")
+        page.get_by_role("radio", name="25 %").check(force=True)
+        expect(page.locator(".shot .name")).to_contain_text("at 25 % of training")
+        expect(canvas).to_have_attribute("data-step", step)
+        expect(page.locator(".player")).to_have_attribute("data-state", "paused")
+
+
+@needs_chromium
 def test_the_keys_are_told(browser, site):
     with visit(browser, site, "index.html?agent=cartpole&seed=0") as page:
         page.locator(".player[data-state=playing]").wait_for()

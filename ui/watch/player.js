@@ -6,7 +6,7 @@ import { listenToKeys } from "./player_keys.js";
 import { makeLook } from "./player_look.js";
 import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
-import { append, chunkOf, firstAbove, forget, fresh } from "./position.js";
+import { append, chunkOf, differsInAge, firstAbove, forget, fresh } from "./position.js";
 
 const START = 1.5; // seconds that are there before the game moves, so that it need not stop again
 const SPEEDS = [0.5, 1, 2, 4];
@@ -90,9 +90,11 @@ export function mount({ element, props, watch }, source = server) {
 
   function open(ticket) {
     if (!ticket?.agent) return;
+    const before = game;
     game = fresh(ticket);
-    game.want = Number(ticket.at) || null;
-    game.playing = !still;
+    const stays = before.about && differsInAge(before.ticket, ticket); // whoever watches it learn compares moments
+    game.want = Number(ticket.at) || (stays ? stepOf(Math.floor(before.position), before) : 0) || null;
+    game.playing = stays ? before.playing : !still;
     if (answer.until < Infinity) answer.until = 0;
     fetchMore();
   }
@@ -197,8 +199,8 @@ export function mount({ element, props, watch }, source = server) {
   // --- Position ---
 
   // The step that led to a picture: the first whose pictures end behind it.
-  function stepOf(picture) {
-    return firstAbove(game.steps.ends, picture);
+  function stepOf(picture, { steps } = game) {
+    return firstAbove(steps.ends, picture);
   }
   const pictureOf = (step) => (game.steps.ends[Math.min(step, game.steps.ends.length - 1)] ?? 1) - 1;
 

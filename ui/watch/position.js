@@ -75,6 +75,14 @@ export function fresh(ticket) {
 }
 
 /**
+ * Whether two tickets are the same game but for how long its agent was trained.
+ * @param {Ticket} one
+ * @param {Ticket} other
+ */
+export const differsInAge = (one, other) =>
+  one.snapshot !== other.snapshot && ["agent", "seed", "protocol", "actions", "nudges"].every((part) => (one[part] ?? "") === (other[part] ?? ""));
+
+/**
  * Adds a chunk to a game.
  * @param {Game} game
  * @param {import("../chunk.js").Header} header
