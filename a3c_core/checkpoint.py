@@ -146,6 +146,7 @@ _DAMAGED = "It is damaged, or not a file of A3C Arcade: take another checkpoint.
 def read_record(path: Path) -> dict[str, Any]:
     """The fields of a JSON file of ours as the newest schema version has them, without that. Raises CheckpointError."""
     try:
+        refuse_special(path)
         if path.stat().st_size > MAX_JSON_BYTES:
             raise CheckpointError(f"{path} is larger than {MAX_JSON_BYTES} bytes: not a file of ours.")
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -162,6 +163,12 @@ def read_record(path: Path) -> dict[str, Any]:
             "update A3C Arcade."
         )
     return migrate(record, version)
+
+
+def refuse_special(path: Path) -> None:
+    """Raises CheckpointError for what is there but is no file, such as a named pipe, whose opening would never end."""
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path} is no regular file. Download or copy it again.")
 
 
 def parse(kind: type[Record], value: object, path: Path) -> Record:
@@ -198,6 +205,7 @@ def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Only bfloat16 may stand for float32. The header is checked before any tensor is read. Raises CheckpointError.
     """
+    refuse_special(path)
     try:
         with safe_open(path, framework="pt") as file:
             names = set(file.keys())

@@ -1,6 +1,7 @@
 """Every record of the zoo tells the truth, and every agent is a name away."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -269,9 +270,29 @@ def test_a_record_comes_back_from_its_file(balancer, empty_zoo):
 def test_a_broken_record_is_refused_with_its_file_and_field(balancer, empty_zoo, changes, says):
     path = empty_zoo / "entries" / "balancer.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    with pytest.raises(CheckpointError, match=says) as caught:
-        zoo.entries()
-    assert str(path) in str(caught.value)
+    assert zoo.entries() == {}
+    assert str(path) in str(zoo.broken_entries()["balancer"])
+    for ask in (zoo.load, zoo.find):
+        with pytest.raises(CheckpointError, match=says):
+            ask("balancer")
+
+
+def test_one_broken_record_leaves_the_other_agents(balancer, empty_zoo, monkeypatch, capsys):
+    write_entry(replace(balancer, name="another"))
+    (empty_zoo / "entries" / "balancer.json").write_text("{")
+    run_zoo(monkeypatch, "list")
+    out, err = capsys.readouterr()
+    assert [line.split()[0] for line in out.splitlines()] == ["Agent", "another"]
+    assert err.startswith(f"left out: {empty_zoo / 'entries' / 'balancer.json'} is not valid JSON")
+
+
+@pytest.mark.parametrize("file", [MODEL, RECIPE])
+def test_a_named_pipe_is_refused_at_once(balancer, empty_zoo, file):
+    place = empty_zoo / "weights" / "balancer" / file
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(CheckpointError, match="is no regular file"):
+        zoo.load("balancer")
 
 
 def test_list_prints_a_line_for_each_agent(balancer, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """The app: one package per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
 
 import socket
+import sys
 import time
 from contextlib import suppress
 from typing import Any
@@ -71,6 +72,8 @@ MARQUEE = (
 def build() -> gr.Blocks:
     """The page, ready to launch."""
     use_emulator_pool()
+    for error in zoo.broken_entries().values():
+        print(f"an agent of the zoo is left out: {error}", file=sys.stderr)
     with gr.Blocks(
         title="A3C Arcade", analytics_enabled=False, delete_cache=(CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS)
     ) as page:

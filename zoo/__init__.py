@@ -4,7 +4,18 @@ import zoo
 agent = zoo.load("cartpole")
 """
 
-from zoo.entry import ZooEntry, entries, fetched
+from zoo.entry import ZooEntry, broken_entries, entries, fetched
 from zoo.loading import Actions, UnknownAgent, find, is_greedy, load, repository
 
-__all__ = ["Actions", "UnknownAgent", "ZooEntry", "entries", "fetched", "find", "is_greedy", "load", "repository"]
+__all__ = [
+    "Actions",
+    "UnknownAgent",
+    "ZooEntry",
+    "broken_entries",
+    "entries",
+    "fetched",
+    "find",
+    "is_greedy",
+    "load",
+    "repository",
+]

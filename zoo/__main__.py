@@ -56,6 +56,8 @@ def list_(
         print(json.dumps({name: asdict(entry) for name, entry in entries.items()}, indent=2))
     else:
         print(markdown_table(entries) if markdown else text_table(entries))
+    for error in zoo.broken_entries().values():
+        print(f"left out: {error}", file=sys.stderr)
 
 
 def info(name: Positional[str], /) -> None:

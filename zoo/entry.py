@@ -12,7 +12,17 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import MODEL, RECIPE, SNAPSHOTS, CheckpointError, load_agent, parse, read_record, write_record
+from a3c_core.checkpoint import (
+    MODEL,
+    RECIPE,
+    SNAPSHOTS,
+    CheckpointError,
+    load_agent,
+    parse,
+    read_record,
+    refuse_special,
+    write_record,
+)
 from a3c_core.evaluation import Score
 from a3c_core.recipe import Recipe
 
@@ -162,10 +172,26 @@ def checkpoint_files(snapshot: int = 100) -> list[str]:
 def entries() -> dict[str, ZooEntry]:
     """All agents of the zoo by name, in the order of their names; of two with one name the user's own.
 
-    Raises CheckpointError for a broken record.
+    An agent whose record is broken is left out: see `broken_entries`.
     """
-    found = {path.name: path for home in homes() for path in home.entries.glob("*.json")}
-    return {entry.name: entry for _, path in sorted(found.items()) for entry in [read_entry(path)]}
+    return {record.name: record for record in _records().values() if isinstance(record, ZooEntry)}
+
+
+def broken_entries() -> dict[str, CheckpointError]:
+    """The records that cannot be read, by the names of their files: each with what is wrong."""
+    return {name: record for name, record in _records().items() if isinstance(record, CheckpointError)}
+
+
+def _records() -> dict[str, ZooEntry | CheckpointError]:
+    found = {path.stem: path for home in homes() for path in home.entries.glob("*.json")}
+    return {name: _read_or_error(path) for name, path in sorted(found.items())}
+
+
+def _read_or_error(path: Path) -> ZooEntry | CheckpointError:
+    try:
+        return read_entry(path)
+    except CheckpointError as error:
+        return error
 
 
 def read_entry(path: Path) -> ZooEntry:
@@ -203,6 +229,7 @@ def fetched(repo: str, revision: str | None = None, snapshot: int = 100) -> Path
 
 def hash_of(path: Path) -> str:
     """sha256 of a file, in hex. Raises CheckpointError."""
+    refuse_special(path)
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import SNAPSHOTS, CheckpointError, load_agent
-from zoo.entry import CONFIG, ZooEntry, checkpoint_files, entries, fetched, hash_of, read_entry
+from zoo.entry import CONFIG, ZooEntry, broken_entries, checkpoint_files, entries, fetched, hash_of, read_entry
 
 
 class UnknownAgent(ValueError):
@@ -30,6 +30,7 @@ def load(name: str | Path, snapshot: int = 100, *, revision: str | None = None, 
     a snapshot that was not kept, HubError where the Hub does not hand it out.
     """
     known = entries()
+    _refuse_broken(name)
     if str(name) in known and not (revision or namespace):
         return known[str(name)].open(snapshot)
     if Path(name).is_dir() and not revision:
@@ -62,6 +63,7 @@ def find(name: str | Path) -> ZooEntry | None:
     The record of a repository is a claim of its author. Raises as `load` does.
     """
     entry = entries().get(str(name))
+    _refuse_broken(name)
     if entry or Path(name).is_dir():
         return entry
     repo = repository(str(name))
@@ -92,6 +94,11 @@ def agent_files(repo: str, revision: str | None = None, *, seconds: float = 30.0
                 f"{file} of {repo} is not the file that its record names (its sha256 differs): choose another one."
             )
     return files
+
+
+def _refuse_broken(name: str | Path) -> None:
+    if error := broken_entries().get(str(name)):
+        raise error
 
 
 Actions = Literal["recorded", "greedy", "sampled"]
