@@ -8,10 +8,13 @@ A worker waits for the answer to its push, so it has one message under way and n
 """
 
 import logging
+import os
+import subprocess
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -413,12 +416,25 @@ def engines(cluster: Cluster) -> Iterator[Callable[[Recipe, ActorCritic], Engine
     if ray.is_initialized():
         yield partial(RayEngine, cluster)
         return
-    _connect(cluster.address)
-    try:
-        yield partial(RayEngine, cluster)
-    finally:
-        with undisturbed():
-            ray.shutdown()
+    with _reaper() if cluster.address == "local" else nullcontext():
+        _connect(cluster.address)
+        try:
+            yield partial(RayEngine, cluster)
+        finally:
+            with undisturbed():
+                ray.shutdown()
+
+
+@contextmanager
+def _reaper() -> Iterator[None]:
+    """Has `training.reaper` end what Ray would leave behind when this process ends, however it does."""
+    if not hasattr(os, "pidfd_open"):  # on Linux alone
+        yield
+        return
+    command = [sys.executable, "-m", "training.reaper", str(os.getpid())]
+    home = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=os.environ | home):
+        yield
 
 
 def _connect(address: str) -> None:
