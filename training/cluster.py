@@ -42,7 +42,7 @@ START_SECONDS = 120.0
 """How long all workers may wait for a place, or the server for its answer, before the run is given up."""
 STOP_SECONDS = 10.0
 """How long workers may take to end the rollout that they are in."""
-LOST_AT_MOST = 3
+LOST_AT_MOST = 5
 """Times in a row that a worker may be lost before it reports anything."""
 
 _LOG = logging.getLogger(__name__)
