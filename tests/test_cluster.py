@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch.nn.utils import parameters_to_vector
 
+import training.__main__ as cli
 from a3c_core.checkpoint import RESUME
 from a3c_core.envs import make_envs
 from a3c_core.model import build_model
@@ -30,6 +32,7 @@ from ray.cluster_utils import Cluster as SimulatedCluster  # noqa: E402
 
 from training import cluster  # noqa: E402
 
+ROOT = Path(__file__).parents[1]
 HERE = Cluster(address="auto")
 ENDLESS = Recipe(steps=10**9, workers=2, envs_per_worker=4, head_layers=(8,))
 """CartPole for ever."""
@@ -131,6 +134,21 @@ def test_a_cluster_without_room_says_what_it_lacks(tmp_path, two_nodes, monkeypa
         next(train(replace(ENDLESS, workers=64), tmp_path / "run", cluster=HERE))
     assert sum(map(int, re.search(says, str(raised.value)).groups())) == 64
     assert not (tmp_path / "run").exists()
+
+
+@clustered
+def test_the_readmes_commands_train_on_a_cluster(tmp_path, two_nodes):
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## On more machines")[1].split("\n## ")[0]
+    commands = re.findall(r"^python -m training (train [^#\n]+)", section, re.MULTILINE)
+    assert len(commands) == 3
+    for number, line in enumerate(commands):  # connected already, so that all addresses are this cluster
+        run = tmp_path / str(number)
+        cli.main([*line.split(), *f"--workers 1 --envs-per-worker 2 --n-steps 4 --steps 16 --out {run}".split()])
+        log = read_log(run)
+        assert log[-1].steps == 16
+        vector = load_file(run / RESUME)["theta"].numel() * (2 if "bfloat16" in line else 4)
+        vectors = round(sum(moment.megabytes for moment in log) * 1e6 / vector)
+        assert vectors == 1 + 2 * sum(moment.updates for moment in log)  # the first pull, then there and back
 
 
 def crash(recipe, count):

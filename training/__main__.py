@@ -78,8 +78,7 @@ def train_(
             that the agent will be scored with.
         cluster: run the workers on a Ray cluster, one on each core: local starts one on this machine, auto finds the
             one that this machine belongs to, HOST:PORT names one.
-        compression: with --cluster, the type in which gradients and weights travel: 16 bits take half the time on a
-            slow link.
+        compression: with --cluster, the type in which gradients and weights travel; 16 bits are half the bytes.
         max_staleness: with --cluster, drop gradients that are more updates behind than this.
         import_: a module of your own to import first; it registers environments or encoders.
     """

@@ -249,6 +249,8 @@ class RayEngine:
     def __init__(self, cluster: Cluster, recipe: Recipe, model: ActorCritic) -> None:
         if "cuda" in (recipe.device, recipe.shared_device):
             raise ValueError("--cluster trains on processors: train with --device cpu --shared-device cpu")
+        if recipe.handover == "synchronous":
+            raise ValueError("--cluster is asynchronous: train with another --handover, such as lock")
         check_room(recipe.workers)
         weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
         self.server = ParameterServer(recipe, weights, model.normalizer.running())
