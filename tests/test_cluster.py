@@ -119,8 +119,12 @@ def test_a_lost_server_resumes_from_the_last_checkpoint(tmp_path, two_nodes, cap
     draw_until(moments, lambda _: "the run goes on from its checkpoint at" in caplog.text)
     kept = int(caplog.text.split("checkpoint at ")[1].split()[0])
     last = draw_until(moments, lambda moment: moment.updates)
-    moments.close()
+    (server,) = actors("Server")
+    os.kill(server, signal.SIGKILL)
+    moments.close()  # before the loss is noticed
     assert 0 < kept < last.steps
+    state = load_file(tmp_path / RESUME)
+    assert state["steps"] == state["optimizer.0.step"] * 4 * 32 >= kept
     steps = [line.steps for line in read_log(tmp_path)]
     assert steps == sorted(steps)
     assert wait_until(lambda: not actors("Worker") and not actors("Server"), 5.0)
@@ -170,7 +174,9 @@ def driver_of(directory, address):
     options = f"train cartpole --steps 1000000000 --workers 2 --cluster {address} --out {directory}"
     command_line = [sys.executable, "-m", "training", *options.split()]
     driver = subprocess.Popen(command_line, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert wait_until(lambda: any(line.updates for line in read_log(directory)), 60.0)
+    if not wait_until(lambda: any(line.updates for line in read_log(directory)), 60.0):
+        driver.kill()
+        raise AssertionError(driver.communicate()[1])
     return driver
 
 

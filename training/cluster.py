@@ -256,7 +256,7 @@ class RayEngine:
         self.server = ParameterServer(recipe, weights, model.normalizer.running())
         self.recipe, self.cluster = recipe, cluster
         self.steps, self.goal = 0, recipe.steps
-        self._first_step = 0
+        self._first_step = self._copied_steps = 0
         self._actor: ActorHandle | None = None
         self._workers: dict[int, ActorHandle] = {}
         self._work: dict[ray.ObjectRef, int] = {}
@@ -273,7 +273,7 @@ class RayEngine:
         return bool(self._work)
 
     def start_at(self, steps: int) -> None:
-        self.steps = self._first_step = steps
+        self.steps = self._first_step = self._copied_steps = steps
 
     def normalize(self, model: ActorCritic) -> None:
         self.server.normalize(model)
@@ -356,6 +356,7 @@ class RayEngine:
         if self._actor is None:
             return
         self.steps, state = self._ask("state")
+        self._copied_steps = self.steps
         with torch.no_grad():
             for name, tensor in self.server.tensors().items():
                 tensor.copy_(state[name])
@@ -379,6 +380,7 @@ class RayEngine:
             yield from self.listen(timeout=0)
             self.refresh()
         finally:
+            self.steps = self._copied_steps  # of one moment with `server`, also where the actor was lost
             with undisturbed():
                 for actor in (*self._workers.values(), self._actor):
                     ray.kill(actor)
