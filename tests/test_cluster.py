@@ -199,6 +199,14 @@ def test_no_process_outlives_a_killed_driver_that_started_ray(tmp_path):
     assert wait_until(lambda: not any(map(alive, started)), 5.0)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1", "nowhere"])
+def test_an_address_without_a_cluster_is_told(tmp_path, monkeypatch, address):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(ConnectionError, match=f"no Ray cluster at '{address}': run `ray start --head`"):
+        next(train(ENDLESS, tmp_path / "run", cluster=Cluster(address=address)))
+    assert not (tmp_path / "run").exists()
+
+
 def server(**options):
     recipe = toy.recipe()
     model = build_model(recipe, toy.spaces(box=False))

@@ -9,6 +9,7 @@ A worker waits for the answer to its push, so it has one message under way and n
 
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -38,6 +39,7 @@ from training.local import undisturbed
 
 ROOM_SECONDS = 10.0
 """How long a cluster may take to show the free cores that a run needs: those of a run before come free with delay."""
+CONNECT_SECONDS = 5.0
 START_SECONDS = 120.0
 """How long all workers may wait for a place, or the server for its answer, before the run is given up."""
 STOP_SECONDS = 10.0
@@ -444,6 +446,9 @@ def _reaper() -> Iterator[None]:
 def _connect(address: str) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
+        if address not in ("local", "auto"):  # or Ray would try for two minutes
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         with undisturbed():  # and with the handlers of signals that were there before
             ray.init(address=address, **quiet, **({"include_dashboard": False} if address == "local" else {}))
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
