@@ -1,4 +1,4 @@
-# make app serves the arcade, make test runs the tests, make quick those that need neither page nor wheel; all set up what they need.
+# make app serves the arcade, make test runs the tests, make quick those that need neither page nor wheel nor Ray cluster; all set up what they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest
 
 quick: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not slow and not arcade and not wheel"
+	$(BIN)/python -m pytest -m "not slow and not arcade and not wheel and not cluster"
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow

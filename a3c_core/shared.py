@@ -65,6 +65,22 @@ class ParameterServer:
         for statistics, part in zip(self.statistics, model.normalizer.running(), strict=True):
             statistics.load_state_dict(part.state_dict())
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor that the workers change, by name; they are the shared ones themselves."""
+        optimizers = {
+            f"optimizer.{number}.{name}": tensor
+            for number, optimizer in enumerate(self.optimizers)
+            for state in optimizer.state.values()
+            for name, tensor in state.items()
+        }
+        statistics = {
+            f"statistics.{number}.{name}": tensor
+            for number, part in enumerate(self.statistics)
+            for name, tensor in part.named_buffers()
+        }
+        average = {} if self.average is None else {"average": self.average}
+        return {"theta": self.theta, **optimizers, **statistics, **average}
+
     def step(self, gradient: Tensor, *, rank: int, learning_rate: float) -> None:
         """One step of the optimizer of worker `rank`."""
         optimizer = self.optimizers[rank % len(self.optimizers)]

@@ -26,8 +26,8 @@ from a3c_core.checkpoint import load_agent
 from tests.processes import alive, wait_until
 from tests.serving import App, text_of
 from tests.trainings import settings
+from training.engine import WorkerDied
 from training.recipes import RECIPES
-from training.run import WorkerDied
 from ui.broadcast.routes import LAST_SEED
 from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks

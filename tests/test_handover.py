@@ -8,13 +8,13 @@ import torch
 
 from a3c_core.handover import QueuedParameters, SynchronousParameters
 from tests import toy
-from training.run import _CONTEXT
+from training.local import CONTEXT
 
 
 def shared(kind, size=1, **changes):
     """Shared parameters at 0 whose optimizer steps by the gradient itself, so that theta's moves show what came."""
     recipe = toy.recipe(**{"workers": 2, "learning_rate": 1.0, "learning_rate_decay": "none"} | changes)
-    made = kind(recipe, torch.zeros(size), _CONTEXT)
+    made = kind(recipe, torch.zeros(size), CONTEXT)
     made.server.optimizers = [torch.optim.SGD([made.server.theta], lr=1.0)]
     return made
 

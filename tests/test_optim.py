@@ -7,7 +7,7 @@ import torch
 from a3c_core.optim import SharedAdam, SharedRMSprop, build_optimizers
 from a3c_core.shared import SharedParameters
 from tests import toy
-from training.run import _CONTEXT
+from training.local import CONTEXT
 
 OPTIMIZERS = ["adam", "amsgrad", "rmsprop"]
 START = torch.tensor([1.0, -2.0, 3.0])
@@ -95,8 +95,8 @@ def test_updates_made_in_another_process_are_seen_here(name):
     theta = parameter()
     (optimizer,) = build_optimizers(theta, recipe)
     expected = after_each_step(optimizer, theta)[-1]
-    shared = SharedParameters(recipe, START, _CONTEXT)
-    worker = _CONTEXT.Process(target=push_all, args=(shared,), daemon=True)
+    shared = SharedParameters(recipe, START, CONTEXT)
+    worker = CONTEXT.Process(target=push_all, args=(shared,), daemon=True)
     worker.start()
     worker.join(60.0)
     assert worker.exitcode == 0
@@ -108,7 +108,7 @@ def test_updates_made_in_another_process_are_seen_here(name):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_each_worker_has_its_own_statistics_where_they_are_not_shared(name):
     recipe = toy.recipe(optimizer=name, share_statistics=False, workers=3, learning_rate_decay="none")
-    shared = SharedParameters(recipe, START, _CONTEXT)
+    shared = SharedParameters(recipe, START, CONTEXT)
     assert len(shared.server.optimizers) == 3
     for gradient in GRADIENTS:
         shared.push(gradient, rank=1, steps=1)

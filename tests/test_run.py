@@ -37,10 +37,11 @@ from a3c_core.recipe import Phase, Recipe
 from a3c_core.worker import encoder_dtype
 from tests import toy
 from tests.processes import alive, descendants, wait_until
-from training import run
+from training import local, run
+from training.engine import WorkerDied
 from training.log import LOG, Log, Metrics, read_log
 from training.recipes import RECIPES
-from training.run import WorkerDied, train
+from training.run import train
 
 ENDLESS = Recipe(steps=10**9, workers=2, envs_per_worker=4, head_layers=(8,))
 """CartPole for ever."""
@@ -87,7 +88,7 @@ def test_a_short_run_moves_the_weights_counts_its_steps_and_ends(tmp_path, monke
 
     monkeypatch.setattr(run, "Metrics", Listening)
     recipe = toy.recipe(core=core, workers=workers)
-    barrier = run._CONTEXT.Barrier(workers)
+    barrier = local.CONTEXT.Barrier(workers)
     moments = list(train(recipe, tmp_path, make=partial(toy.make_cue, box=box, barrier=barrier)))
     assert ranks == set(range(workers))
     assert 400 <= moments[-1].steps <= 400 + 20 * (workers - 1)
@@ -402,7 +403,7 @@ def test_a_worker_that_raises_ends_the_run_with_its_traceback(tmp_path):
 
 
 def test_a_worker_that_answers_no_more_is_killed_when_the_run_is_closed(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "STOP_SECONDS", 0.5)
+    monkeypatch.setattr(local, "STOP_SECONDS", 0.5)
     moments = train(toy.recipe(), tmp_path, make=toy.make_stuck)
     assert next(moments).steps == 0
     (worker,) = worker_ids()

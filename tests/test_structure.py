@@ -109,17 +109,18 @@ def test_neither_page_nor_hub_is_imported_below_the_page(path):
 PAGE_AND_HUB = ("gradio", "gradio_client", "huggingface_hub", "playwright")
 COMMAND_LINE = ("tyro", "tqdm", "tensorboardX", "imageio", "yaml", "PIL")
 ATARI = ("ale_py",)
+RAY = ("ray",)
 
 
 @pytest.mark.parametrize(
     ("missing", "program"),
     {
         "the core and the zoo's records": (
-            (*PAGE_AND_HUB, *COMMAND_LINE, *ATARI),
+            (*PAGE_AND_HUB, *COMMAND_LINE, *ATARI, *RAY),
             f"import {', '.join(f'a3c_core.{file}' for file in CORE if file != 'atari')}, zoo; assert zoo.entries()",
         ),
         "training and the zoo": (
-            (*PAGE_AND_HUB, *ATARI),
+            (*PAGE_AND_HUB, *ATARI, *RAY),
             "import training.__main__, zoo.__main__, zoo; assert zoo.load('cartpole').make_env().reset(seed=1)",
         ),
         "the core's tests": ((*PAGE_AND_HUB, *ATARI), "import tests.fixtures, tests.test_loss"),

@@ -31,6 +31,20 @@ INVADERS = replace(RECIPES["pong"], env="ALE/SpaceInvaders-v5")
 SMALL = ("--steps", "300", "--envs-per-worker", "4", "--n-steps", "5", "20", "--optimizer", "rmsprop")
 
 
+def test_a_cluster_without_ray_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "training.cluster", raising=False)
+    with pytest.raises(SystemExit, match=r'^error: --cluster needs Ray: pip install "a3c-arcade\[ray\]"$'):
+        cli.main(["train", "cartpole", "--cluster", "local", "--out", str(tmp_path / "run")])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--compression=bfloat16", "--max-staleness=4"])
+def test_what_is_for_a_cluster_needs_one(option):
+    with pytest.raises(SystemExit, match="give --cluster too"):
+        cli.main(["train", "cartpole", option])
+
+
 @pytest.fixture
 def checkpoint(tmp_path):
     save_agent(tmp_path / "balancer", toy.balancer())

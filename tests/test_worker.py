@@ -19,13 +19,14 @@ from a3c_core.recipe import Recipe
 from a3c_core.shared import SharedParameters, device_of
 from a3c_core.worker import Activity, clip, encoder_dtype, flatten, gradient_of, work
 from tests import toy
-from training.run import _CONTEXT, train
+from training.local import CONTEXT
+from training.run import train
 
 
 def shared_with_sgd(weights, **changes):
     """A Shared whose optimizer steps by the gradient itself, so that theta's moves show what it received."""
     recipe = toy.recipe(**{"learning_rate": 1.0, "learning_rate_decay": "none"} | changes)
-    shared = SharedParameters(recipe, weights, _CONTEXT)
+    shared = SharedParameters(recipe, weights, CONTEXT)
     shared.server.optimizers = [torch.optim.SGD([shared.server.theta], lr=1.0)]
     return shared
 
@@ -48,7 +49,7 @@ def test_the_optimizer_receives_each_gradient_as_it_is(true):
 def test_every_update_of_the_loop_hands_over_the_gradient_of_its_own_rollout_at_the_newest_weights(core, monkeypatch):
     recipe = toy.recipe(core=core, steps=100, max_gradient_norm=None, learning_rate=0.1)
     spaces = toy.spaces(box=False)
-    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), _CONTEXT)
+    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), CONTEXT)
     batches, thetas, pushed, reports = [], [], [], []
     push = shared.push
 
@@ -80,7 +81,7 @@ def test_every_update_of_the_loop_hands_over_the_gradient_of_its_own_rollout_at_
 def test_the_loop_reports_every_episode_and_ends_with_the_runs_steps():
     recipe = toy.recipe(steps=100)
     spaces, reports = toy.spaces(box=True), []
-    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), _CONTEXT)
+    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), CONTEXT)
     work(0, recipe, spaces, shared, reports.append, lambda recipe, count: toy.Cue(count, box=True, memory=False))
     assert shared.steps == 100
     assert sum(len(report.returns) for report in reports) == 24  # 4 environments of 25 steps, 4 to an episode
@@ -126,7 +127,7 @@ def test_an_update_that_is_made_during_a_pull_counts_as_unseen():
 
 
 def test_the_queued_kernels_of_a_gpu_have_ended_before_the_lock_is_released(monkeypatch):
-    shared = SharedParameters(toy.recipe(handover="lock"), torch.zeros(2), _CONTEXT)
+    shared = SharedParameters(toy.recipe(handover="lock"), torch.zeros(2), CONTEXT)
     waited = []
     monkeypatch.setattr(
         shared_module, "wait_for_kernels", lambda device: waited.append(shared._turn.acquire(block=False))
@@ -197,9 +198,9 @@ GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(
 @pytest.mark.parametrize("handover", HANDOVERS)
 def test_two_processes_push_without_losing_a_count(handover, device):
     recipe = toy.recipe(handover=handover, workers=2, steps=10**6, shared_device=device)
-    shared = HANDOVERS[handover](recipe, torch.zeros(1000), _CONTEXT)
+    shared = HANDOVERS[handover](recipe, torch.zeros(1000), CONTEXT)
     shared.begin()
-    workers = [_CONTEXT.Process(target=push_often, args=(shared, rank), daemon=True) for rank in range(2)]
+    workers = [CONTEXT.Process(target=push_often, args=(shared, rank), daemon=True) for rank in range(2)]
     for process in workers:
         process.start()
     for process in workers:
@@ -356,7 +357,7 @@ def test_a_worker_learns_pong_in_whatever_numbers_the_processor_has(has_bfloat16
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
     spaces, reports = spaces_of(PONG), []
     start = parameters_to_vector(build_model(PONG, spaces).parameters()).detach()
-    shared = SharedParameters(PONG, start, _CONTEXT)
+    shared = SharedParameters(PONG, start, CONTEXT)
     work(0, PONG, spaces, shared, reports.append, make_envs)
     assert shared.steps == 20
     assert [(report.rank, report.returns, report.staleness) for report in reports] == [(0, [], 0)] * 2

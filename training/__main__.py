@@ -26,9 +26,10 @@ from a3c_core.worker import encoder_dtype
 from training.compare import HANDOVERS, STEPS, Comparison, compare, missing, read_trials
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
+from training.engine import Cluster, Compression, WorkerDied
 from training.keep import average_of, better_weights, keep
 from training.recipes import RECIPES
-from training.run import WorkerDied, train
+from training.run import train
 from training.schedule import command_of, parts_of, saved_run, schedule_json
 from training.search import plan as plan_of_study
 from training.search import read_results, read_study, report, search
@@ -55,6 +56,9 @@ def train_(
     stop_at: int | None = None,
     evaluate_every: int | None = None,
     evaluate_actions: Actions = "greedy",
+    cluster: str | None = None,
+    compression: Compression = "float32",
+    max_staleness: int | None = None,
     import_: Import = None,
 ) -> None:
     """Train an agent: `train NAME` by a recipe that ships, `train --env ID` in any Gymnasium environment.
@@ -72,6 +76,10 @@ def train_(
             own; the best checkpoint is kept in the directory best/ of the run.
         evaluate_actions: play these games with greedy actions or with actions sampled from the policy; choose those
             that the agent will be scored with.
+        cluster: run the workers on a Ray cluster, one on each core: local starts one on this machine, auto finds the
+            one that this machine belongs to, HOST:PORT names one.
+        compression: with --cluster, the type in which gradients and weights travel; 16 bits are half the bytes.
+        max_staleness: with --cluster, drop gradients that are more updates behind than this.
         import_: a module of your own to import first; it registers environments or encoders.
     """
     recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
@@ -87,7 +95,17 @@ def train_(
         stop_at=stop_at,
         evaluate_every=evaluate_every,
         evaluate_actions=evaluate_actions,
+        cluster=cluster_of(cluster, compression, max_staleness),
     )
+
+
+def cluster_of(address: str | None, compression: Compression, max_staleness: int | None) -> Cluster | None:
+    """What the options of `train_` say of a cluster. Raises ValueError for options that need one."""
+    if address is not None:
+        return Cluster(address=address, compression=compression, max_staleness=max_staleness)
+    if compression != "float32" or max_staleness is not None:
+        raise ValueError("--compression and --max-staleness are for workers on a cluster: give --cluster too")
+    return None
 
 
 def repeat_(
@@ -143,6 +161,7 @@ def run_training(
     stop_at: int | None = None,
     evaluate_every: int | None = None,
     evaluate_actions: Actions = "greedy",
+    cluster: Cluster | None = None,
 ) -> None:
     """Trains with a progress bar. Ctrl-C ends early and keeps what was learnt."""
     spaces_of(recipe.phase(0))  # raises where the environment, or a package that it needs, is not there
@@ -157,6 +176,7 @@ def run_training(
         "stop_at": stop_at,
         "evaluate_every": evaluate_every,
         "evaluate_greedy": evaluate_actions == "greedy",
+        "cluster": cluster,
     }
     terminal = sys.stderr.isatty()
     bar = tqdm(
@@ -489,6 +509,9 @@ class Base(NamedTuple):
     stop_at: int | None = None
     evaluate_every: int | None = None
     evaluate_actions: Actions = "greedy"
+    cluster: str | None = None
+    compression: Compression = "float32"
+    max_staleness: int | None = None
     import_: Import = None
 
 

@@ -55,6 +55,12 @@ class Progress:
     """Updates of other workers between a worker's pull and its push."""
     active: tuple[float, ...] | None = None
     """Share of each ReLU layer's units that were active at all since the line before; the rest are dead."""
+    messages: int | None = None
+    """Of a cluster's workers to the shared weights since the line before, each with its answer; else None."""
+    megabytes: float | None = None
+    """Of gradients and weights in these messages and answers."""
+    dropped: int | None = None
+    """Gradients since the line before that were too stale to be used."""
 
 
 class Metrics:
@@ -77,8 +83,10 @@ class Metrics:
         self.episodes += len(report.returns)
         self.recent.extend(report.returns)
 
-    def progress(self, steps: int, *, goal: int, learning_rate: float, encoder: str = "float32") -> Progress:
-        """The Progress since the last call."""
+    def progress(
+        self, steps: int, *, goal: int, learning_rate: float, encoder: str = "float32", **traffic: float
+    ) -> Progress:
+        """The Progress since the last call; `traffic` gives the fields that a cluster adds."""
         now = time.monotonic()
         rate = (steps - self._latest[1]) / max(now - self._latest[0], 1e-6)
         pace = (steps - self._segment[1]) / max(now - self._segment[0], 1e-6)
@@ -99,6 +107,7 @@ class Metrics:
             encoder=encoder,
             **means,
             active=active or None,
+            **traffic,
         )
 
 

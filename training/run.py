@@ -1,17 +1,13 @@
-"""A run's parent process: starts the workers, logs, checkpoints, resumes, and notices the dead."""
+"""A run's parent process: has an engine run the workers, logs, checkpoints, resumes."""
 
+import logging
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, resource_tracker
-from multiprocessing.connection import Connection, wait
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import torch
-from torch import multiprocessing as mp
 from torch.nn.utils import vector_to_parameters
 
 from a3c_core.agent import Agent
@@ -29,64 +25,28 @@ from a3c_core.checkpoint import (
     steps_of,
 )
 from a3c_core.envs import Spaces, make_envs
-from a3c_core.handover import share_model
-from a3c_core.model import build_model
+from a3c_core.model import ActorCritic, build_model
 from a3c_core.recipe import Recipe
 from a3c_core.shared import device_of
-from a3c_core.worker import Extensions, Failure, MakeEnvs, Report, encoder_dtype, worker_process
+from a3c_core.worker import MakeEnvs, Report, encoder_dtype
+from training.engine import Cluster, Engine, ServerLost
 from training.evaluations import Evaluator
+from training.local import CONTEXT, LocalEngine, undisturbed
 from training.log import Log, Metrics, Progress, read_log
 from training.schedule import saved_run, with_phase
 from training.widen import widen
+
+MakeEngine = Callable[[Recipe, ActorCritic], Engine]
 
 CHECKPOINT_SECONDS = 60.0
 LOG_SECONDS = 0.25
 LOG_SHARE = 0.005
 """Long runs log less often: once per this share of the run's seconds, up to every LOG_SECONDS_MOST."""
 LOG_SECONDS_MOST = 10.0
-STOP_SECONDS = 5.0
 SNAPSHOT_PERCENTS = (1, 5, 25)
 """Shares of the run after which the agent is kept as it is then, to show how it learnt."""
-
-# A fork server is a fresh process without threads: as safe as `spawn` (forking a threaded parent, such as a web
-# server, can deadlock), but it imports torch once, where every spawned worker would take its 1.3 s again.
-_METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
-_CONTEXT = mp.get_context(_METHOD)
-if _METHOD == "forkserver":
-    # An optimizer imports dynamo at its first use, which takes each worker another second.
-    _CONTEXT.set_forkserver_preload(["a3c_core.worker", "torch._dynamo"])
-
-
-def warm_up() -> None:
-    """Starts the process that workers are forked from, so that the next run need not wait while it imports torch."""
-    if _METHOD == "forkserver":
-        resource_tracker.ensure_running()  # it would unblock what is blocked next
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # inherited: Ctrl-C is for the parent alone
-        forkserver.ensure_running()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Holds Ctrl-C and a polite kill back until the block has ended. Only the main thread can be disturbed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    caught: list[int] = []
-    before = {
-        number: signal.signal(number, lambda n, _: caught.append(n)) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    for number in caught[:1]:
-        signal.raise_signal(number)
-
-
-class WorkerDied(RuntimeError):
-    """A worker raised or was killed; the message holds its traceback or exit code."""
+LOST_AT_MOST = 3
+"""Times in a row that a server may be lost before any step is made with it."""
 
 
 def train(
@@ -100,6 +60,7 @@ def train(
     evaluate_every: int | None = None,
     evaluate_greedy: bool = True,
     watch: Callable[[Report, int, float], object] | None = None,
+    cluster: Cluster | None = None,
 ) -> Iterator[Progress]:
     """Trains in `directory`, yielding a Progress every fraction of a second and when the run ends.
 
@@ -107,7 +68,7 @@ def train(
     draws from it, ends the run early: the workers are stopped and the checkpoint is of that moment.
 
     Where a phase of the recipe's schedule begins, the workers are stopped, a checkpoint is written, and the run resumes
-    by the next phase's recipe.
+    by the next phase's recipe. Where the server of a cluster is lost, the run resumes from its last checkpoint.
 
     Args:
         recipe: what to train. A resumed run may change numbers and `steps`, not the network or the optimizer; what it
@@ -122,22 +83,49 @@ def train(
             tells; the best checkpoint is kept in best/, a checkpoint of its own.
         evaluate_greedy: whether it takes its likeliest actions there, or draws them. Choose what it will be scored by.
         watch: called with each worker's report of each update, and the run's steps and seconds by then.
+        cluster: where the workers run; by default they are processes of this machine.
 
     Raises:
         CheckpointError: the directory holds a run already, or none to resume, or one of another shape, or is full.
-        ValueError: the recipe asks for a device that is not there, or its encoder can't read the environment.
-        WorkerDied: a worker raised or was killed. The checkpoint is kept.
+        ValueError: the recipe asks for a device that is not there, or its encoder can't read the environment, or the
+            cluster has no room for the workers.
+        ConnectionError: there is no such cluster.
+        WorkerDied: a worker raised or was killed; a cluster's is replaced where there is room. The checkpoint is kept.
     """
-    while True:
-        evaluations = {"evaluate_every": evaluate_every, "evaluate_greedy": evaluate_greedy}
-        run = _Run(recipe, directory, resume=resume, make=make, stop_at=stop_at, watch=watch, **evaluations)
-        try:
-            yield from run.progress(stop)
-        finally:
-            run.close()
-        if not run.next_phase_is_due():
-            return
-        recipe, resume = run.whole, True
+    lost_in_a_row = 0
+    with _engines(cluster) as make_engine:
+        while True:
+            evaluations = {"evaluate_every": evaluate_every, "evaluate_greedy": evaluate_greedy}
+            engine = {"make": make, "make_engine": make_engine}
+            run = _Run(recipe, directory, resume=resume, stop_at=stop_at, watch=watch, **engine, **evaluations)
+            lost = None
+            try:
+                yield from run.progress(stop)
+            except ServerLost as error:
+                lost, lost_in_a_row = error, 1 if run.engine.steps > run.first_step else lost_in_a_row + 1
+                if lost_in_a_row == LOST_AT_MOST:
+                    raise
+            finally:
+                run.close(keep=lost is None)
+            if lost:
+                steps = steps_of(directory)
+                logging.getLogger(__name__).warning("%s; the run goes on from its checkpoint at %d steps", lost, steps)
+            elif not run.next_phase_is_due():
+                return
+            recipe, resume = run.whole, True
+
+
+def _engines(cluster: Cluster | None) -> AbstractContextManager[MakeEngine]:
+    """What makes a run's engines, for as long as it is open."""
+    if cluster is None:
+        return nullcontext(LocalEngine)
+    try:
+        from training.cluster import engines
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ValueError('--cluster needs Ray: pip install "a3c-arcade[ray]"') from None
+    return engines(cluster)
 
 
 class _Run:
@@ -150,6 +138,7 @@ class _Run:
         *,
         resume: bool,
         make: MakeEnvs,
+        make_engine: MakeEngine,
         stop_at: int | None,
         evaluate_every: int | None,
         evaluate_greedy: bool,
@@ -166,11 +155,10 @@ class _Run:
         """The recipe of the whole run, and how many of its phases have begun."""
         recipe = self.recipe = self.whole.phase(self.phase)
         device_of(recipe.device)
-        warm_up()
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
-        self.shared = share_model(recipe, self.model, _CONTEXT)
-        self.server = self.shared.server
+        self.engine = make_engine(recipe, self.model)
+        self.server = self.engine.server
         if resume and not fresh:
             self._restore()
         elif resume:
@@ -178,22 +166,20 @@ class _Run:
         phases = self.whole.schedule[self.phase :]
         self.end = min(self.whole.last_step, stop_at or self.whole.last_step)
         """Steps at which the run ends, in whatever phase that is."""
-        self.shared.goal = min(stop_at or phases[0].at, phases[0].at) if phases else self.end
+        self.engine.goal = min(stop_at or phases[0].at, phases[0].at) if phases else self.end
         self.kept = {_passed(share) for share in self._snapshots()}
         """Which of SNAPSHOT_PERCENTS have their snapshot: looked up once, since reports come many times a second."""
         self._checkpoint()
         self.evaluator = None
         if evaluate_every:
             self.evaluator = Evaluator(
-                directory, _CONTEXT, every=evaluate_every, steps=self.shared.steps, greedy=evaluate_greedy
+                directory, CONTEXT, every=evaluate_every, steps=self.engine.steps, greedy=evaluate_greedy
             )
-        self.log = Log(directory, after=self.shared.steps)
-        self.workers, self.reports = [], []
+        self.first_step = self.engine.steps
+        self.log = Log(directory, after=self.engine.steps)
         self.stopped = False
         try:
-            self.shared.begin()
-            for rank in range(recipe.workers):
-                self._start(rank, make)
+            self.engine.start(self.spaces, make)
         except BaseException:
             self.close()
             raise
@@ -201,28 +187,14 @@ class _Run:
     def next_phase_is_due(self) -> bool:
         """Whether this phase has ended where the next one begins."""
         phases = self.whole.schedule[self.phase :]
-        return bool(phases) and not self.stopped and phases[0].at <= self.shared.steps < self.end
-
-    def _start(self, rank: int, make: MakeEnvs) -> None:
-        ours, theirs = _CONTEXT.Pipe(duplex=False)
-        worker = _CONTEXT.Process(
-            target=worker_process,
-            args=(rank, self.recipe, self.spaces, self.shared, theirs, make, Extensions.registered()),
-            name=f"a3c-worker-{rank}",
-            daemon=True,
-        )
-        with _undisturbed():  # or a worker that has just started would be forgotten
-            worker.start()
-            self.workers.append(worker)
-            self.reports.append(ours)
-        theirs.close()
+        return bool(phases) and not self.stopped and phases[0].at <= self.engine.steps < self.end
 
     def progress(self, stop: Callable[[], bool]) -> Iterator[Progress]:
         """Progress after Progress until every worker has ended or `stop` says so."""
         logged = saved = time.monotonic()
         stopped = False
-        while self.reports and not (stopped := stop()):
-            self._listen(timeout=LOG_SECONDS)
+        while self.engine.running and not (stopped := stop()):
+            self._take_in(self.engine.listen(timeout=LOG_SECONDS))
             now = time.monotonic()
             if now - logged >= min(max(LOG_SECONDS, LOG_SHARE * self.metrics.seconds), LOG_SECONDS_MOST):
                 logged = now
@@ -233,83 +205,52 @@ class _Run:
             if self.evaluator:
                 self._evaluate(last=False)
         self.stopped = stopped
-        self._end_workers()
+        self._take_in(self.engine.end())
         yield self._log_progress()
         while self.evaluator and not stop() and not self._evaluate(last=True):
             pass
 
-    def _listen(self, timeout: float) -> None:
-        """Takes in what the workers report, for `timeout` seconds at most, and notices who ended."""
-        until = time.monotonic() + timeout
-        while self.reports and (left := until - time.monotonic()) > 0:
-            for connection in wait(self.reports, left):
-                try:
-                    message = connection.recv()
-                except (EOFError, OSError):
-                    self._ended(connection)
-                    continue
-                if isinstance(message, Failure):
-                    raise WorkerDied(f"worker {message.rank} failed (exit code 1):\n{message.traceback}")
-                self.metrics.add(message)
-                self.watch(message, self.shared.steps, self.metrics.seconds)
-                self._snapshot()
-
-    def _ended(self, connection: Connection) -> None:
-        """A worker closed its pipe: fine at the run's end, else WorkerDied."""
-        worker = next(w for w, r in zip(self.workers, [*self.reports], strict=True) if r is connection)
-        worker.join(STOP_SECONDS)
-        if worker.exitcode != 0:
-            how = f"was killed by signal {-worker.exitcode}" if (worker.exitcode or 0) < 0 else "stopped answering"
-            raise WorkerDied(f"{worker.name} {how} (exit code {worker.exitcode}). The run can be resumed.")
-        self.workers.remove(worker)
-        self.reports.remove(connection)
+    def _take_in(self, reports: Iterable[Report]) -> None:
+        for report in reports:
+            self.metrics.add(report)
+            self.watch(report, self.engine.steps, self.metrics.seconds)
+            self._snapshot()
 
     def _log_progress(self) -> Progress:
-        steps = self.shared.steps
+        steps = self.engine.steps
         rate = self.recipe.learning_rate_at(steps)
         encoder = str(encoder_dtype(self.recipe)).removeprefix("torch.")
-        progress = self.metrics.progress(steps, goal=self.end, learning_rate=rate, encoder=encoder)
-        with _undisturbed():  # or TensorBoard's queue might keep for ever the lock that it had just taken
+        traffic = self.engine.traffic()
+        progress = self.metrics.progress(steps, goal=self.end, learning_rate=rate, encoder=encoder, **traffic)
+        with undisturbed():  # or TensorBoard's queue might keep for ever the lock that it had just taken
             self.log.write(progress)
         return progress
 
-    def close(self) -> None:
-        """Stops the workers, keeps a checkpoint of the moment, frees everything."""
+    def close(self, *, keep: bool = True) -> None:
+        """Stops the workers, keeps a checkpoint of the moment unless told otherwise, frees everything."""
         try:
             if self.evaluator:
                 self.evaluator.stop()
-            self._end_workers()
+            with suppress(ServerLost):  # its last state is the engine's copy
+                self._take_in(self.engine.end())
         finally:
             try:
-                self._checkpoint()
+                if keep:
+                    self._checkpoint()
             finally:
                 self.log.close()
-
-    def _end_workers(self) -> None:
-        """Asks the workers to end, hears their last reports, and kills those that don't end."""
-        self.shared.stop()
-        until = time.monotonic() + STOP_SECONDS
-        with suppress(WorkerDied):
-            while self.reports and time.monotonic() < until:
-                self._listen(timeout=0.1)
-        for worker in self.workers:
-            worker.kill()
-            worker.join()
-        for connection in self.reports:
-            connection.close()
-        self.workers, self.reports = [], []
-        self.shared.finish()
 
     def _evaluate(self, *, last: bool) -> bool:
         """Begins an evaluation if one is due and notes one that has ended; returns whether the last one has.
 
         At the end of the whole run the agent is evaluated in any case, if its weights are numbers.
         """
-        steps = self.shared.steps
+        steps = self.engine.steps
         ended = self.evaluator.collect(LOG_SECONDS if last else 0.0)
         final = last and steps >= self.end and self.evaluator.evaluated < steps
         if not ended or not (final or (not last and self.evaluator.is_due(steps))):
             return ended
+        self.engine.refresh()
         theta = self.server.theta.detach().clone()
         if not theta.isfinite().all():
             return True
@@ -318,9 +259,9 @@ class _Run:
 
     def _checkpoint(self) -> None:
         """Writes what the run resumes from, all of one moment: the workers pause while it is copied."""
-        with self.shared.paused():
-            state = {name: tensor.detach().clone() for name, tensor in self._state().items()}
-            steps = self.shared.steps
+        with self.engine.paused():
+            state = {name: tensor.detach().clone() for name, tensor in self.server.tensors().items()}
+            steps = self.engine.steps
         if not state["theta"].isfinite().all():
             return  # the last sound checkpoint is worth more
         counters = {
@@ -340,14 +281,15 @@ class _Run:
     def _agent(self, theta: torch.Tensor, steps: int) -> Agent:
         """The agent with those weights and the statistics of this moment."""
         vector_to_parameters(theta.cpu(), self.model.parameters())
-        self.shared.normalize(self.model)
+        self.engine.normalize(self.model)
         return Agent(self.recipe, self.model, steps)
 
     def _snapshot(self) -> None:
         """Keeps the agent as it is now if one of SNAPSHOT_PERCENTS has just gone by."""
-        share = self._share(steps := self.shared.steps)
+        share = self._share(steps := self.engine.steps)
         begun = 100 * steps >= self.recipe.steps
         if begun and (passed := _passed(share)) and passed not in self.kept:
+            self.engine.refresh()
             theta = self.server.theta.detach().clone()
             if theta.isfinite().all():
                 save_agent(self.directory / SNAPSHOTS / str(share), self._agent(theta, steps), dtype=torch.bfloat16)
@@ -372,25 +314,9 @@ class _Run:
             elif share != named:
                 places[named].rename(places[named].with_name(str(share)))
 
-    def _state(self) -> dict[str, torch.Tensor]:
-        """Every tensor that the workers change, by name; they are the shared ones themselves."""
-        optimizers = {
-            f"optimizer.{number}.{name}": tensor
-            for number, optimizer in enumerate(self.server.optimizers)
-            for state in optimizer.state.values()
-            for name, tensor in state.items()
-        }
-        statistics = {
-            f"statistics.{number}.{name}": tensor
-            for number, part in enumerate(self.server.statistics)
-            for name, tensor in part.named_buffers()
-        }
-        average = {} if self.server.average is None else {"average": self.server.average}
-        return {"theta": self.server.theta, **optimizers, **statistics, **average}
-
     def _restore(self) -> None:
         path = self.directory / RESUME
-        state = self._state()
+        state = self.server.tensors()
         like = {
             "steps": torch.tensor(0),
             "episodes": torch.tensor(0),
@@ -429,7 +355,7 @@ class _Run:
         self._start_at(steps, seconds=seconds, episodes=episodes)
 
     def _start_at(self, steps: int, *, seconds: float, episodes: int) -> None:
-        self.shared.start_at(steps)
+        self.engine.start_at(steps)
         self._rename_snapshots()
         self.metrics = Metrics(seconds=seconds, episodes=episodes, steps=steps)
 

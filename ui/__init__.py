@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 
 import zoo
 from playback.emulator_pool import use_emulator_pool
-from training.run import warm_up as warm_up_workers
+from training.local import warm_up as warm_up_workers
 from ui import api, how, modules
 from ui.agents import routes as zoo_routes
 from ui.agents import tab as agents_tab

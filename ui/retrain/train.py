@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from a3c_core.checkpoint import CheckpointError
+from training.engine import WorkerDied
 from training.log import Progress
-from training.run import WorkerDied
 from training.run import train as train_recipe
 from ui.figures import Line
 from ui.games import game_of
