@@ -46,7 +46,7 @@ export function entryOf({ key, ctrlKey, metaKey, altKey, target }) {
  * @param {Acts} acts
  */
 export function listenToKeys(root, button, acts) {
-  const dialog = /** @type {HTMLDialogElement} */ (make("dialog", "keys", "", { "aria-label": "Keys of the player" }));
+  const dialog = /** @type {HTMLDialogElement} */ (make("dialog", "shortcuts", "", { "aria-label": "Keys of the player" }));
   const list = make("dl", "");
   for (const { shown, does } of KEYS) list.append(make("dt", "", shown), make("dd", "", does));
   list.append(make("dt", "", "?"), make("dd", "", "This list"));
