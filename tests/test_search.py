@@ -1,7 +1,7 @@
 """Settings are compared by successive halving, and an interrupted search goes on."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -118,5 +118,6 @@ def test_the_shipped_study_is_sound():
     study = read_study(SHIPPED)
     assert set(study.games) <= set(RECIPES)
     assert len(study.settings) <= 8
-    assert study.recipe("pong", "shipped", 1) == replace(RECIPES["pong"], steps=10**7, seed=1)
-    assert isinstance(study.recipe("breakout", "residual_sticky", 0), Recipe)
+    common = Recipe(**asdict(RECIPES["pong"]) | study.base | {"n_steps": (128,)})
+    assert study.recipe("pong", "residual", 1) == replace(common, encoder="residual", seed=1)
+    assert isinstance(study.recipe("breakout", "residual_single_pass", 0), Recipe)
