@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache, lru_cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -305,6 +305,11 @@ def check_picklable(thing: object, name: str) -> None:
 def is_atari(env: str) -> bool:
     """Whether that environment is a game of the Arcade Learning Environment."""
     return env.startswith("ALE/")
+
+
+def protocols_of(env: str) -> tuple[Protocol, ...]:
+    """The protocols that an environment is scored by: both of Atari's for its games, else the one that all have."""
+    return get_args(Protocol) if is_atari(env) else ("classic",)
 
 
 def known(env: str) -> str:

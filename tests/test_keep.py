@@ -9,7 +9,7 @@ from a3c_core.checkpoint import AVERAGE, MODEL, RECIPE, SNAPSHOTS, CheckpointErr
 from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
 from tests import toy
-from training.keep import better_weights, keep
+from training.keep import beats, better_weights, keep
 from training.log import LOG
 from zoo.card import description, model_card
 
@@ -60,6 +60,13 @@ def test_an_agent_that_is_no_better_is_not_kept(empty_zoo, good, bad):
     with pytest.raises(CheckpointError, match=r"scores 500\.00.*not kept"):
         keep(good, "balancer", **WORDS)
     assert files_of(empty_zoo) == before
+
+
+@pytest.mark.parametrize(
+    ("classic", "sticky", "better"), [(21, 9, False), (21, 10, True), (22, 8, False), (20, 20, False), (22, 9, True)]
+)
+def test_an_agent_takes_a_place_that_it_beats_by_both_protocols(classic, sticky, better):
+    assert beats({"classic": classic, "sticky": sticky}, {"classic": 21, "sticky": 9}) == better
 
 
 def test_a_better_agent_takes_the_place_and_the_summary_of_the_old_one(empty_zoo, good, bad):

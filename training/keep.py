@@ -10,7 +10,7 @@ from pathlib import Path
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import AVERAGE, SNAPSHOTS, CheckpointError, count_parameters, load_agent
-from a3c_core.envs import is_atari
+from a3c_core.envs import Protocol, protocols_of
 from a3c_core.evaluation import evaluate
 from training.evaluations import BEST
 from training.log import LOG, read_log, rewind
@@ -52,9 +52,8 @@ def entry_of_run(
         )
     games = min(LEARNING_GAMES, episodes)
     learning = {share: evaluate(young, games, greedy=False).mean for share, young in snapshots_of(run, agent).items()}
-    protocols = ("classic", "sticky") if is_atari(agent.recipe.env) else ("classic",)
     scores = []
-    for protocol in protocols:
+    for protocol in protocols_of(agent.recipe.env):
         score = evaluate(agent, episodes, greedy=greedy, protocol=protocol, progress=progress)
         scores.append(dataclasses.replace(score, returns=tuple(round(value, 3) for value in score.returns)))
     return ZooEntry(
@@ -119,18 +118,18 @@ def keep(
 ) -> ZooEntry:
     """Makes the agent in `run` the zoo's `name`, with a fresh score; returns its entry.
 
-    Raises CheckpointError where the run is broken or, unless `force`, the agent now kept scores at least as well,
-    ValueError where an installed zoo would have to change.
+    Raises CheckpointError where the run is broken or, unless `force`, does not beat the agent now kept, ValueError
+    where an installed zoo would have to change.
     """
     place, before = home_to_keep().weights / name, entries().get(name)
     if before and run.resolve().is_relative_to(before.directory.resolve()):
         raise CheckpointError(f"{run} is the zoo's own {name} already: keep the directory that training wrote.")
     if before and not force:
-        new = evaluate(load_agent(run), episodes, greedy=greedy, first_seed=CHOOSING_SEED).mean
-        old = evaluate(load(name), episodes, greedy=before.score.greedy, first_seed=CHOOSING_SEED).mean
-        if new <= old:
+        new = choosing_scores(load_agent(run), episodes, greedy=greedy)
+        old = choosing_scores(load(name), episodes, greedy=before.score.greedy)
+        if not beats(new, old):
             raise CheckpointError(
-                f"{run} scores {new:.2f}, the {name} now in the zoo {old:.2f} in the same games: not kept. "
+                f"{run} scores {told(new)}, the {name} now in the zoo {told(old)} in the same games: not kept. "
                 "Use --force to replace it all the same."
             )
     summary = summary or (before and before.summary)
@@ -152,3 +151,23 @@ def keep(
     rewind(place, entry.score.steps)
     write_entry(entry)
     return entry
+
+
+def choosing_scores(agent: Agent, episodes: int, *, greedy: bool) -> dict[Protocol, float]:
+    """Mean returns by each protocol of the agent's game, in the games that choose between agents."""
+    return {
+        protocol: evaluate(agent, episodes, greedy=greedy, protocol=protocol, first_seed=CHOOSING_SEED).mean
+        for protocol in protocols_of(agent.recipe.env)
+    }
+
+
+def beats(new: dict[Protocol, float], old: dict[Protocol, float]) -> bool:
+    """Whether an agent is better than another by one protocol of their game at least, and worse by none."""
+    return new != old and all(new[protocol] >= old[protocol] for protocol in new)
+
+
+def told(scores: dict[Protocol, float]) -> str:
+    """Scores for a message; the protocols are named where there are several."""
+    if len(scores) == 1:
+        return f"{scores['classic']:.2f}"
+    return " and ".join(f"{mean:.2f} ({protocol})" for protocol, mean in scores.items())

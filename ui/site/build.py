@@ -18,6 +18,7 @@ import safetensors.torch
 
 import zoo
 from a3c_core.agent import Agent
+from a3c_core.envs import protocols_of
 from a3c_core.evaluation import environment_value
 from playback.perturbation import perturbations_of
 from ui import how, modules
@@ -26,7 +27,7 @@ from ui.agents.stills import still_of
 from ui.agents.tab import all_agents
 from ui.broadcast.chunks import header_of
 from ui.broadcast.guests import watchable
-from ui.site.record import MOST_SECONDS, MOST_SECONDS_YOUNG, SEEDS, Recorded, protocols, record_all
+from ui.site.record import MOST_SECONDS, MOST_SECONDS_YOUNG, SEEDS, Recorded, record_all
 from ui.theme import CSS
 from ui.watch.tab import about, stages
 
@@ -95,7 +96,7 @@ def recorded(agents: list[str], directory: Path, *, processes: int) -> list[Reco
     """Records the games, of several agents at once. Each has a process of its own, so that its files do not depend on
     what was recorded before: a palette grows with the games."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
-    asked = [(name, protocol) for name in agents for protocol in protocols(zoo.entries()[name])]
+    asked = [(name, protocol) for name in agents for protocol in protocols_of(zoo.entries()[name].recipe.env)]
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         jobs = {pool.submit(record_all, *each, directory): each for each in asked}
         found = {}

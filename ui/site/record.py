@@ -14,7 +14,7 @@ import numpy as np
 
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.envs import Protocol, is_atari
+from a3c_core.envs import Protocol
 from ui.broadcast.chunks import Part, Ticket, chunks, header_of, pixels_of
 from ui.broadcast.sights import look
 
@@ -53,11 +53,6 @@ def tickets(entry: zoo.ZooEntry, protocol: Protocol) -> Iterator[Ticket]:
     for snapshot in reversed(entry.snapshots):
         for seed in SEEDS if snapshot == 100 else SEEDS[:1]:
             yield Ticket(entry.name, seed, snapshot, entry.score.greedy, protocol)
-
-
-def protocols(entry: zoo.ZooEntry) -> list[Protocol]:
-    """Those that an agent's game has."""
-    return ["classic", "sticky"] if is_atari(entry.recipe.env) else ["classic"]
 
 
 def record_all(name: str, protocol: Protocol, directory: Path) -> list[Recorded]:
