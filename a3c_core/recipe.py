@@ -53,12 +53,12 @@ class Recipe:
     """Gymnasium id of the environment: one that Gymnasium or ale-py ships, or one of your own (see
     `a3c_core.envs.register_env`)."""
     sticky_actions: Fraction = 0.0
-    """Atari: probability that the emulator repeats the action before instead of taking the new one, frame by frame
-    (Machado et al. 2018). Scores have a protocol of their own."""
+    """Atari: probability that the emulator repeats the previous action instead of the new one, frame by frame
+    (Machado et al. 2018). This is for training; scores have a protocol of their own."""
     full_action_space: bool = False
     """Atari: offer all 18 actions of the joystick, not only those that the game uses."""
     life_loss_ends_return: bool = False
-    """Atari: no value flows over the loss of a life, as if it ended the episode; the game goes on."""
+    """Atari: the return stops at the loss of a life, as if the episode ended there; the game goes on."""
     seed: Annotated[int, Field(ge=0, lt=10**9)] = 0
     """Seeds the first weights, the environments and the sampling of actions."""
     steps: Steps = 500_000
@@ -73,14 +73,14 @@ class Recipe:
     distributed step size: worker `rank` takes number `rank` modulo how many there are."""
 
     encoder: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=50)] = "vector"
-    """What turns an observation into features: vector hands it on as it is; a3c is the paper's network for frames
+    """What turns an observation into features: vector passes it on unchanged; a3c is the paper's network for frames
     (convolutions of 16 and 32 filters, 256 units), a3c_wide has twice as many of each (32, 64; 512), nature is the
     larger one of Mnih et al. 2015 (32, 64, 64; 512), small is for frames of few pixels (16 filters of 3 x 3, 128
     units), residual has max-pooling and two residual blocks (16 and 32 filters, 256 units: Espeholt et al. 2018); or
     one that you registered with `a3c_core.model.register_encoder`."""
     pixel_shift: Annotated[float, Field(ge=-255, le=0)] = 0.0
-    """Added to each pixel (0 to 255) before it is scaled. A grey background must become 0, Pong's is 87: else it is one
-    large input common to all filters, and the first errors of the value push them all until their ReLUs die."""
+    """Added to each pixel (0 to 255) before it is scaled. A grey background must become 0 (Pong's is 87). Otherwise it
+    is one large input common to all filters, and the first errors of the value push them all until their ReLUs die."""
     pixel_scale: Positive = 1 / 255
     """Multiplies each shifted pixel."""
     layer_norm: bool = False
@@ -99,10 +99,11 @@ class Recipe:
     gae_lambda: Fraction = 0.95
     """Lambda of generalized advantage estimation; 1 gives the paper's n-step returns."""
     vtrace: bool = False
-    """Learn with the newest weights, and correct the targets for what has changed since those that acted (V-trace,
-    Espeholt et al. 2018): for stale rollouts, of many workers or long. Each pass costs one more look at the rollout."""
+    """Learn with the newest weights, and correct the targets for the difference to the weights that acted (V-trace,
+    Espeholt et al. 2018). Use it where many workers or long rollouts make gradients stale. Each pass costs one more
+    forward pass over the rollout."""
     passes: Annotated[int, Field(ge=1, le=100)] = 1
-    """How often each rollout is learnt from (epochs in Schulman et al. 2017). More than one needs clip_ratio."""
+    """How often the learner goes over each rollout (epochs in Schulman et al. 2017). More than one needs clip_ratio."""
     minibatches: Annotated[int, Field(ge=1, le=1024)] = 1
     """Parts that each pass divides the rollout into at random; each part gives one gradient. A recurrent core keeps
     whole sequences together, so there it can be at most envs_per_worker."""
@@ -148,7 +149,7 @@ class Recipe:
     handover: Literal["lock-free", "lock", "queue", "synchronous"] = "lock-free"
     """How gradients get to the shared weights: each worker writes them without waiting for the others (Hogwild), or
     under a lock, or puts its gradient on a queue that one thread works off; or all wait for each other, and one update
-    is made with the mean of their gradients (A2C of several processes)."""
+    is made with the mean of their gradients (A2C with several processes)."""
 
     schedule: Annotated[tuple[Phase, ...], Field(max_length=256)] = ()
     """Phases of the run: what changes after how many steps. `steps` ends the run in the last phase; before that it is
@@ -156,7 +157,7 @@ class Recipe:
 
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers that the workers' encoders compute with; the shared weights are float32. bfloat16 is meant for frames:
-    two to three times faster where the processor has it, else float32 is used all the same."""
+    two to three times faster on processors that support it; on others float32 is used instead."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where each worker's network is; cuda takes the GPUs in turn, as A3G does (rl_a3c_pytorch)."""
     shared_device: Literal["cpu", "cuda"] = "cpu"

@@ -40,7 +40,7 @@ def test_a_comparison_in_four_trainings_goes_on_and_makes_nothing_twice(tmp_path
     cli.main([*command, "lock-free"])
     (tmp_path / RESULTS).write_text((tmp_path / RESULTS).read_text() + '{"game": "cart')  # a kill cut it short
     cli.main([*command, "lock-free,queue,synchronous"])
-    assert "2 of 4 trainings of 480 steps to make" in capsys.readouterr().out
+    assert "2 of 4 trainings of 480 steps to run" in capsys.readouterr().out
     trials = read_trials(tmp_path)
     assert [trial.cell for trial in trials] == [
         Cell(1, "lock-free", 0), Cell(2, "lock-free", 0), Cell(2, "queue", 0), Cell(2, "synchronous", 0)

@@ -106,7 +106,7 @@ def test_publish_can_show_what_it_would_upload(server, beginner, run_training):
     for _ in range(2):
         out = run_training("publish", "beginner", "--namespace", "tester", "--dry-run")
     folder = Path("runs", "publish", "a3c-CartPole-v1-beginner")
-    assert out == f"{folder} holds what {MINE} would\n"
+    assert out == f"{folder} holds the files for {MINE}; nothing was uploaded\n"
     assert files_of(folder) > AGENT | {"README.md", "results.json", "replay.mp4", LOG}
     assert server.requests == []
     assert zoo.entries() == before
@@ -211,9 +211,8 @@ def test_deploy_space(server, published, run_zoo):
 
 def test_deploy_space_can_show_what_it_would_upload(server, beginner, run_zoo):
     for _ in range(2):
-        assert run_zoo("deploy-space", "tester/arcade", "--dry-run") == f"{Path('runs/space')} holds what " + (
-            "tester/arcade would\n"
-        )
+        out = run_zoo("deploy-space", "tester/arcade", "--dry-run")
+        assert out == f"{Path('runs/space')} holds the files for tester/arcade; nothing was uploaded\n"
     assert {"app.py", "README.md", "zoo/hub.py"} < files_of(Path("runs/space"))
     assert server.requests == []
 
@@ -249,12 +248,12 @@ TRAINING_MISTAKES = [
     ("publish beginner", "whose agents? Give --namespace USER"),
     ("publish nowhere --namespace tester", "nowhere is no checkpoint: it has no recipe.json"),
     ("publish no-log --namespace tester", f"no-log has no {LOG}"),
-    ("publish run --namespace tester --name ../x", "the name '../x' will not do"),
+    ("publish run --namespace tester --name ../x", "the name '../x' is not allowed"),
     ("publish run --namespace tester --episodes 0", "episodes must be at least 1"),
     ("publish beginner --namespace tester --episodes 0", "episodes must be at least 1"),
     ("publish beginner --namespace other", "cannot create other/a3c-CartPole-v1-beginner: the token may not do that"),
     ("publish beginner --namespace a/b", "the Hub has no such names"),
-    ("publish stronger --namespace tester", "the record is not this agent's. Score it anew."),
+    ("publish stronger --namespace tester", "the record is not this agent's. Score it again."),
 ]
 
 

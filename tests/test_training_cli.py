@@ -434,7 +434,8 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["evaluate", "cartpole"])
     assert ended.value.code == 130
-    assert capsys.readouterr().err.strip() == "stopped: the same command starts over; `search` and `compare` go on"
+    sentence = "stopped: run the same command again to start over; `search` and `compare` continue"
+    assert capsys.readouterr().err.strip() == sentence
 
 
 @pytest.mark.parametrize(

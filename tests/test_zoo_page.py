@@ -74,7 +74,7 @@ def test_a_score_whose_games_repeat_says_so_wherever_it_is_shown(entry):
 @pytest.mark.parametrize("entry", [pytest.param(e, id=e.name) for e in zoo.entries().values() if e.whole.schedule])
 def test_the_hours_of_an_agent_that_was_chosen_among_branches_say_what_they_leave_out(entry):
     for text in (description(entry), agent_page(entry), model_card(entry, "tester/agent")):
-        assert "on the branch that was kept; branches that were given up are not counted" in text
+        assert "on the branch that was kept, without abandoned branches" in text
 
 
 def test_a_far_score_does_not_press_the_others_into_a_corner():

@@ -61,7 +61,7 @@ def train_(
     max_staleness: int | None = None,
     import_: Import = None,
 ) -> None:
-    """Train an agent: `train NAME` by a recipe that ships, `train --env ID` in any Gymnasium environment.
+    """Train an agent: `train NAME` by a built-in recipe, `train --env ID` in any Gymnasium environment.
 
     Ctrl-C stops the training early and keeps a checkpoint.
 
@@ -70,16 +70,16 @@ def train_(
         recipe: what to train.
         out: directory for checkpoint, log.jsonl and TensorBoard events; by default a new one in runs/.
         resume: continue the run in this directory, with its own recipe; options given beside it change that recipe.
-            A downloaded agent is continued too, in its place and with a fresh optimizer.
-        stop_at: stop after so many steps. The learning rate falls as if the run went on; --resume continues it.
-        evaluate_every: play 20 games whenever so many steps have passed, beside the training and with seeds of their
-            own; the best checkpoint is kept in the directory best/ of the run.
+            A downloaded agent can be continued too, in its own directory and with a fresh optimizer.
+        stop_at: stop after this many steps. The learning rate falls as if the run went on; --resume continues it.
+        evaluate_every: play 20 games each time this many steps have passed, while training goes on and with separate
+            seeds; the best checkpoint is kept in the directory best/ of the run.
         evaluate_actions: play these games with greedy actions or with actions sampled from the policy; choose those
             that the agent will be scored with.
         cluster: run the workers on a Ray cluster, one on each core: local starts one on this machine, auto finds the
             one that this machine belongs to, HOST:PORT names one.
-        compression: with --cluster, the type in which gradients and weights travel; 16 bits are half the bytes.
-        max_staleness: with --cluster, drop gradients that are more updates behind than this.
+        compression: with --cluster, the number type in which gradients and weights are sent; 16 bits halve the traffic.
+        max_staleness: with --cluster, drop gradients that are more than this many updates behind.
         import_: a module of your own to import first; it registers environments or encoders.
     """
     recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
@@ -111,10 +111,10 @@ def cluster_of(address: str | None, compression: Compression, max_staleness: int
 def repeat_(
     agent: Positional[str], /, *, seed: int | None = None, out: Path | None = None, dry_run: bool = False
 ) -> None:
-    """Train an agent again from nothing, through all phases of its training.
+    """Train an agent again from scratch, through all phases of its training.
 
-    Workers are asynchronous, so another training is never the same: it repeats the recipe, not the weights. Branches
-    that were given up on the way are not repeated.
+    Workers are asynchronous, so no two trainings are the same: this repeats the recipe, not the weights. Abandoned
+    branches of the training are not repeated.
 
     Args:
         agent: an agent of the zoo, a repository user/name on the Hugging Face Hub, or a directory that training wrote.
@@ -144,8 +144,10 @@ def plan(recipe: Recipe, end: int) -> str:
     parts = parts_of(recipe, end=end)
     lines = [f"{recipe.env}, {parts[-1].end:,} steps in {len(parts)} {'phases' if len(parts) > 1 else 'phase'}"]
     for part in parts:
-        changes = ", ".join(f"{name}={value}" for name, value in part.changes.items()) or "as recipes are by default"
-        fresh = ", the optimizer anew" if part.fresh_optimizer else ""
+        changes = (
+            ", ".join(f"{name}={value}" for name, value in part.changes.items()) or "all settings at their defaults"
+        )
+        fresh = ", fresh optimizer" if part.fresh_optimizer else ""
         first, last = part.recipe.learning_rate_at(part.start), part.recipe.learning_rate_at(part.end)
         lines.append(
             f"  steps {part.start:,} to {part.end:,}, learning rate {first:.3g} to {last:.3g}{fresh}: {changes}"
@@ -169,7 +171,7 @@ def run_training(
         raise ValueError(f"{directory} belongs to the zoo, and training would change it: copy it, and resume the copy")
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
     if resume and (directory / RECIPE).exists() and not (directory / RESUME).exists():
-        print(f"there is no {RESUME} in it: the optimizer begins anew", flush=True)
+        print(f"there is no {RESUME} in it: the optimizer starts afresh", flush=True)
     progress, signs = None, Diagnostics()
     ends = {
         "stop": _interrupted.is_set,
@@ -211,7 +213,7 @@ def run_training(
 def encoder_name(recipe: Recipe) -> str:
     """What the workers' encoders compute with, in words."""
     used = str(encoder_dtype(recipe)).removeprefix("torch.")
-    return used if used == recipe.precision else f"{used} (this machine is not made for {recipe.precision})"
+    return used if used == recipe.precision else f"{used} (this machine has no fast {recipe.precision})"
 
 
 def words(mean_return: float | None) -> str:
@@ -230,13 +232,13 @@ def search_(
 ) -> None:
     """Compare settings of recipes by successive halving: train all for a while, and only the best for longer.
 
-    Ctrl-C and a kill lose nothing: the same command goes on.
+    Nothing is lost by Ctrl-C or a kill: run the same command again to continue.
 
     Args:
         study: a JSON file that says what to compare, as training/studies/atari.json does.
-        out: directory for the trainings, results.jsonl and table.md; by default runs/search-NAME, after the file.
+        out: directory for the trainings, results.jsonl and table.md; by default runs/search-NAME, named after the file.
         dry_run: print what it would do and train nothing.
-        steps_per_second: what --dry-run takes a training's speed to be.
+        steps_per_second: the speed of training that --dry-run assumes.
     """
     what, directory = read_study(study), out or RUNS / f"search-{study.stem}"
     print(plan_of_study(what, steps_per_second=steps_per_second), flush=True)
@@ -266,19 +268,19 @@ def compare_(
 ) -> None:
     """Compare A3C with A2C: train one recipe with several numbers of workers and ways to hand gradients over.
 
-    One training at a time, since seconds are measured: leave the machine alone meanwhile. Ctrl-C and a kill lose only
-    the training that is running: the same command goes on.
+    Trainings run one at a time because they are timed: run nothing else meanwhile. After Ctrl-C or a kill, which lose
+    only the training that is running, run the same command again to continue.
 
     Args:
-        game: name of a recipe that ships.
+        game: name of a built-in recipe.
         workers: numbers of workers, which share the environments.
         total_envs: environments of all workers together.
-        handover: ways to hand gradients over. With one worker there is no difference, so it is trained once a seed.
-        seeds: trainings of each kind.
+        handover: ways to hand gradients over. With one worker there is no difference, so it is trained once per seed.
+        seeds: trainings of each combination, each with a seed of its own.
         steps: steps of each training; by default 120,000 for cartpole, else 1,000,000.
         episodes: greedy games of each final score.
         out: directory for results.jsonl; by default runs/compare-GAME.
-        dry_run: list the trainings and make none.
+        dry_run: list the trainings and run none.
     """
     fields = {
         "game": game,
@@ -295,7 +297,7 @@ def compare_(
         raise ValueError(mistakes(error, "compare")) from None
     directory = out or RUNS / f"compare-{game}"
     due = missing(comparison, read_trials(directory))
-    print(f"{len(due)} of {len(comparison.cells())} trainings of {comparison.steps:,} steps to make", flush=True)
+    print(f"{len(due)} of {len(comparison.cells())} trainings of {comparison.steps:,} steps to run", flush=True)
     if dry_run:
         print("\n".join(f"  {cell.workers} workers, {cell.handover}, seed {cell.seed}" for cell in due))
         return
@@ -312,7 +314,7 @@ def compare_(
 
 
 def widen_(run: Positional[Path], /, *, out: Path) -> None:
-    """Give an agent a network with twice the filters and units that plays just the same, to train it further.
+    """Give an agent a network with twice the filters and units that plays exactly the same, to train it further.
 
     Args:
         run: a directory with an agent whose encoder is a3c.
@@ -340,8 +342,8 @@ def evaluate_(
         agent: an agent of the zoo, or a directory that training wrote.
         episodes: how many games.
         first_seed: seed of the first game; the others follow.
-        protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
-        actions: greedy ones, or sampled from the policy; recorded: those that the agent's entry in the zoo names.
+        protocol: rules for Atari games: classic, or sticky, which repeats the previous action with probability 0.25.
+        actions: greedy, sampled from the policy, or recorded: as the agent's entry in the zoo says.
         average: score the averaged weights of a run that was trained with an average_decay.
         as_json: print JSON, with every game's return.
         import_: a module of your own to import first; it registers environments or encoders.
@@ -405,10 +407,10 @@ def keep_(
         name: the agent's name in the zoo.
         summary: one line about the agent.
         limits: what the agent does badly, in a few sentences.
-        command: the command that trained it; by default the one that the run's recipe gives.
-        episodes: how many games to score it over; by default 1000, for Atari 100 by each protocol.
+        command: the command that trained it; by default it is worked out from the run's recipe.
+        episodes: how many games to score it over; by default 1000, for Atari 100 under each protocol.
         actions: score it with greedy actions or with actions sampled from the policy; its entry records which.
-        average: keep the run's averaged weights where they score better than its last ones.
+        average: keep the run's averaged weights if they score better than its last ones.
         force: replace an agent that scores better.
         import_: a module of your own to import first; it registers environments or encoders.
     """
@@ -455,10 +457,10 @@ def publish_(
     Args:
         agent: an agent of the zoo, or a directory that training wrote.
         namespace: the user or organization to publish as; by default A3C_ZOO_NAMESPACE.
-        private: show it to nobody else.
+        private: make the repository private.
         dry_run: write the repository into runs/publish and upload nothing.
         all_: publish every agent of the zoo, and a collection of them.
-        name: the name of an agent from a directory; by default that of the recipe of its environment. The repository
+        name: the name of an agent from a directory; by default the name of its environment's recipe. The repository
             is called a3c-ENVIRONMENT, or a3c-ENVIRONMENT-NAME for any other name.
         summary: one line about an agent from a directory.
         actions: play an agent from a directory with greedy actions or with actions sampled from the policy.
@@ -488,7 +490,7 @@ def publish_(
             folder = RUNS / "publish" / repos[-1].split("/")[1]
             shutil.rmtree(folder, ignore_errors=True)
             assemble(publication, repos[-1], folder)
-            print(f"{folder} holds what {repos[-1]} would")
+            print(f"{folder} holds the files for {repos[-1]}; nothing was uploaded")
         else:
             published = publish(publication, repos[-1], private=private)
             if choice in known:
@@ -605,7 +607,7 @@ def main(argv: list[str]) -> None:
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:
-        print("stopped: the same command starts over; `search` and `compare` go on", file=sys.stderr)
+        print("stopped: run the same command again to start over; `search` and `compare` continue", file=sys.stderr)
         raise SystemExit(130) from None
 
 

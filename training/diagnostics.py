@@ -29,7 +29,7 @@ DIAGNOSTICS = (
     ),
     Diagnostic(
         lambda p: p.gradient_norm == 0.0,
-        "the gradient is zero: nothing is learnt any more. Train anew with a lower learning_rate.",
+        "the gradient is zero: the agent has stopped learning. Train again with a lower learning_rate.",
     ),
 )
 

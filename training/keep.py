@@ -43,7 +43,7 @@ def entry_of_run(
     Raises CheckpointError where the run is broken, ValueError for a name that can't be one.
     """
     if not re.fullmatch(NAME, name):
-        raise ValueError(f"the name {name!r} will not do: use small letters, digits, and - _ . between them")
+        raise ValueError(f"the name {name!r} is not allowed: use lowercase letters, digits, and - _ . between them")
     agent = load_agent(run)
     log = [progress for progress in read_log(log_place(run)) if progress.steps <= agent.steps]
     if not log:

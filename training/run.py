@@ -329,7 +329,7 @@ class _Run:
         except CheckpointError as error:
             raise CheckpointError(f"{error} A resumed run keeps its network and its optimizer.") from None
         if not saved["theta"].isfinite().all():
-            raise CheckpointError(f"{path} holds weights that are not numbers: train anew, with a lower learning rate.")
+            raise CheckpointError(f"{path} holds weights that are not numbers: train again with a lower learning rate.")
         with torch.no_grad():
             for name, tensor in state.items():
                 tensor.copy_(saved[name])

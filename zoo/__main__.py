@@ -1,4 +1,4 @@
-"""The zoo's command line: list, info, play, verify, download, and deploy-space and build-static for the page."""
+"""List, play, verify and download agents; deploy the page as a Space, or build it as static files."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def list_(
     """List the agents of the zoo with their scores.
 
     Args:
-        as_json: print every record whole, as JSON.
+        as_json: print every record in full, as JSON.
         markdown: print the table of the README.
         on_hub: list what a user has published on the Hugging Face Hub instead.
         namespace: that user or organization; by default A3C_ZOO_NAMESPACE.
@@ -83,15 +83,15 @@ def play_(
     actions: zoo.Actions = "recorded",
     import_: Annotated[str | None, tyro.conf.arg(name="import")] = None,
 ) -> None:
-    """Play one game and keep it as a video (H.264; score and seed are in the file's metadata).
+    """Play one game and save it as a video (H.264; score and seed are in the file's metadata).
 
     Args:
         name: an agent of the zoo, or a directory that training wrote.
         seed: the game's seed; the same seed gives the same game.
         out: the video to write.
-        protocol: rules of Atari's games. classic, or sticky: actions repeat with probability 0.25.
-        snapshot: play as the agent was after that percentage of its training.
-        actions: greedy ones, or sampled from the policy; recorded: those that the agent's entry in the zoo names.
+        protocol: rules for Atari games: classic, or sticky, which repeats the previous action with probability 0.25.
+        snapshot: play with the agent as it was after this percentage of its training.
+        actions: greedy, sampled from the policy, or recorded: as the agent's entry in the zoo says.
         import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
@@ -146,12 +146,13 @@ def download(
     """Fetch an agent from the Hugging Face Hub into a directory that zoo.load takes.
 
     Args:
-        name: an agent of the zoo, or a repository user/name of anybody's.
-        to: where its directory is made.
+        name: an agent of the zoo, or anybody's repository user/name on the Hugging Face Hub.
+        to: the directory in which the agent gets a directory of its own.
         all_: fetch every agent of the zoo.
-        namespace: whose copies of the zoo's agents; by default those that their records name, else A3C_ZOO_NAMESPACE.
+        namespace: the user or organization whose copies of the zoo's agents to fetch; by default the one that their
+            records name, else A3C_ZOO_NAMESPACE.
         revision: a commit, tag or branch; by default the one that the agent's record names, else the newest.
-        seconds: give up after so many seconds.
+        seconds: give up after this many seconds.
     """
     for choice in chosen(name, all_):
         repo = zoo.repository(choice, namespace)
@@ -174,8 +175,8 @@ def deploy_space(
 
     Args:
         space: user/name of the Space.
-        hardware: what it runs on, for instance cpu-basic, cpu-upgrade or zero-a10g; by default what your plan has.
-        private: show it to nobody else.
+        hardware: what it runs on, for instance cpu-basic, cpu-upgrade or zero-a10g; by default what your plan offers.
+        private: make the Space private.
         dry_run: write what would be uploaded into runs/space and upload nothing.
     """
     from zoo import hub
@@ -188,7 +189,7 @@ def deploy_space(
         shutil.rmtree(folder, ignore_errors=True)
         assemble(folder, zoo.entries())
         if dry_run:
-            print(f"{folder} holds what {space} would")
+            print(f"{folder} holds the files for {space}; nothing was uploaded")
         else:
             print(f"{hub.deploy_space(folder, space, hardware=hardware, private=private)} is being built")
 
@@ -197,9 +198,9 @@ def build_static(*, out: Path = Path("site"), app: str = "", agents: tuple[str, 
     """Make a folder of plain files that any web server can host: recorded games, the zoo, How it works.
 
     Args:
-        out: the folder; one that this command made is made anew.
+        out: the folder to write; one from an earlier build is replaced.
         app: the address of a live arcade, which the pages link to.
-        agents: whose games; by default every agent of the zoo.
+        agents: the agents whose games to record; by default every agent of the zoo.
         processes: how many games are played at once.
     """
     words = ["--out", str(out), "--app", app, "--agents", *agents, "--processes", str(processes)]

@@ -39,12 +39,12 @@ def seeds_words(entry: ZooEntry) -> str:
 
 def hours_words(entry: ZooEntry) -> str:
     """How long the training took, and whether that leaves branches out."""
-    branch = " on the branch that was kept; branches that were given up are not counted" if entry.whole.schedule else ""
+    branch = " on the branch that was kept, without abandoned branches" if entry.whole.schedule else ""
     return f"{duration(entry.hours)}{branch}"
 
 
 def method_words(recipe: Recipe) -> str:
-    """By what method an agent learnt: how many workers, and what they make of each rollout."""
+    """How an agent was trained: how many workers, and how they learn from each rollout."""
     steps = " or ".join(map(str, recipe.n_steps))
     games = f"{recipe.envs_per_worker} environment{'s' if recipe.envs_per_worker > 1 else ''}"
     who = (
@@ -115,7 +115,7 @@ def phase_words(recipe: Recipe) -> list[str]:
     """A line for each phase of a schedule."""
     return [
         f"from step {phase.at:,}: {', '.join(f'{name}={value}' for name, value in phase.changes.items())}"
-        f"{', the optimizer anew' if phase.begins_optimizer else ''}"
+        f"{', fresh optimizer' if phase.begins_optimizer else ''}"
         for phase in recipe.schedule
     ]
 
@@ -194,7 +194,7 @@ CARD = """\
 | --- | --- | --- | --- | --- | --- | --- |
 {scores}
 
-{seeds} `results.json` holds the games that were played again before publishing.
+{seeds} `results.json` holds the games, which were played again before publishing.
 
 ## Use it
 
@@ -206,7 +206,7 @@ Install A3C Arcade, or work in a checkout of it after `pip install -r requiremen
 
 ```sh
 python -m zoo play {repo} --out episode.mp4    # one game as a video
-python -m zoo verify {repo}                    # its files' hashes, and the scores above played again
+python -m zoo verify {repo}                    # checks the hashes and replays the games of its scores
 ```
 
 ## How it was trained
@@ -221,8 +221,8 @@ final recipe; `log.jsonl` and the metrics tab hold its curves. Time: {duration}.
 
 ## Limits
 
-{limits}The agent was trained for one environment with one seed, and knows nothing else: another version of `{env}`,
-other preprocessing or other rules change its score.
+{limits}The agent was trained in one environment with one seed. Another version of `{env}`, other preprocessing or other
+rules change its score.
 
 {parameters:,} weights as safetensors, no pickle; licence {licence}.
 """
@@ -250,8 +250,8 @@ def model_card(entry: ZooEntry, repo: str) -> str:
         usage=usage(repo, greedy=entry.score.greedy),
         seeds=seeds_words(entry),
         command=f"python -m training repeat {repo}",
-        phases=f" Its training had {len(entry.whole.schedule) + 1} phases; `config.json` holds all that changed, and "
-        f"`--dry-run` prints it."
+        phases=f" Its training had {len(entry.whole.schedule) + 1} phases; `config.json` holds every change, and "
+        f"`--dry-run` prints them."
         if entry.whole.schedule
         else "",
         method=method_words(entry.recipe),

@@ -51,7 +51,7 @@ def rescore(
                 f"the record claims {played.mean:.2f} ± {played.std:.2f} on {printable(claim.env)} after "
                 f"{claim.steps:,} steps ({played.conditions}), but the agent, after {score.steps:,} steps, scores "
                 f"{score.mean:.2f} ± {score.std:.2f} in these games, {same} of which end as recorded: "
-                "the record is not this agent's. Score it anew."
+                "the record is not this agent's. Score it again."
             )
         scores.append(score)
     return scores
