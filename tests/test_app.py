@@ -241,7 +241,7 @@ def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(fresh_ru
 
     monkeypatch.setattr(train, "train_recipe", broken)
     views = list(retrain.train(None, [], None, "cartpole", *settings()))
-    assert "The training broke down" in views[-1].status
+    assert "The training failed" in views[-1].status
     assert "Traceback" not in str(views)
     assert retrain.compare(views[0].run_id) == (retrain.UNCHANGED,) * 3
 
@@ -252,7 +252,7 @@ def test_one_who_waits_can_stop(fresh_runs, monkeypatch):
         fresh_runs.enter(RECIPES["cartpole"], None)
     views = retrain.train(None, [], None, "cartpole", *settings())
     run_id = next(views).run_id
-    assert "yours starts when one ends. 1 more wait before you." in next(views).status
+    assert "yours starts when one ends. 1 ahead of you." in next(views).status
     retrain.stop(run_id)
     assert "Stopped before it began" in [view.status for view in views][-1]
 

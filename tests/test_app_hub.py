@@ -419,7 +419,7 @@ def test_a_stranger_is_watched_and_the_hostile_stay_inert(page, app):
     box.fill("stranger/agent")
     page.get_by_role("button", name="Watch it").click()
     name_of_game = page.locator("#watch-player .name")
-    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 0")
+    expect(name_of_game).to_have_text("stranger/agent, greedy actions, seed 0")
     expect(page.locator("#watch-player canvas[data-step]")).to_have_attribute("data-step", re.compile("[1-9]"))
     expect(page.get_by_role("radio", name="stranger/agent")).to_be_checked()
     for name, beginning in SENTENCES.items():
@@ -431,21 +431,23 @@ def test_a_stranger_is_watched_and_the_hostile_stay_inert(page, app):
         assert "window.hurt" not in "".join(page.locator("script").all_inner_texts())
         toast.locator(".toast-close").click()
     assert page.evaluate("window.hurt") is None
-    expect(page.locator("#watch-verdict")).to_contain_text("stranger/agent is somebody's agent from the Hub.")
-    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 0")
+    expect(page.locator("#watch-verdict")).to_contain_text(
+        "stranger/agent is an agent that somebody published on the Hub."
+    )
+    expect(name_of_game).to_have_text("stranger/agent, greedy actions, seed 0")
     page.get_by_role("button", name="Another game").click()
-    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 1")
+    expect(name_of_game).to_have_text("stranger/agent, greedy actions, seed 1")
     page.get_by_role("radio", name="none").check()
-    expect(name_of_game).to_have_text("stranger/agent, likeliest actions, seed 1, at 0 % of training")
+    expect(name_of_game).to_have_text("stranger/agent, greedy actions, seed 1, at 0 % of training")
 
 
 @needs_chromium
 def test_a_link_leads_to_a_strangers_game(browser, app, loopback, repository):
     loopback.put("stranger/linked", repository)
     with visit(browser, app, "?agent=stranger/linked&seed=5&at=9") as page:
-        expect(page.locator("#watch-player .name")).to_have_text("stranger/linked, likeliest actions, seed 5")
+        expect(page.locator("#watch-player .name")).to_have_text("stranger/linked, greedy actions, seed 5")
     with visit(browser, app, "?agent=https://huggingface.co/stranger/linked/tree/main&seed=6") as page:
-        expect(page.locator("#watch-player .name")).to_have_text("stranger/linked, likeliest actions, seed 6")
+        expect(page.locator("#watch-player .name")).to_have_text("stranger/linked, greedy actions, seed 6")
     with visit(browser, app, "?agent=stranger/nobody") as page:
         expect(page.get_by_text("Cannot find stranger/nobody")).to_be_visible()
         expect(page.locator("#watch-player .name")).to_contain_text("breakout")

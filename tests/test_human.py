@@ -145,7 +145,7 @@ def test_all_places_taken_is_said_politely(monkeypatch):
     monkeypatch.setattr(ui.play.live, "AT_ONCE", 0)
     answer = CLIENT.post("/arcade/live", params={"play": "pong"})
     assert answer.status_code == 503
-    assert answer.json()["error"].startswith("All places to play are taken")
+    assert answer.json()["error"].startswith("Too many games are being played")
 
 
 def test_an_address_plays_only_so_many_games_and_others_still_can():
@@ -279,7 +279,7 @@ def test_from_a_link_through_a_game_to_a_result_to_share(app, browser):
         page.keyboard.down("ArrowRight")
         expect(page.locator(".human")).to_have_attribute("data-state", "over")
         expect(page.locator(".human .said")).to_contain_text("The agent won: 500 against your", timeout=3 * PATIENCE)
-        expect(page.locator("#play-rival .name")).to_contain_text("cartpole, likeliest actions, seed 7")
+        expect(page.locator("#play-rival .name")).to_contain_text("cartpole, greedy actions, seed 7")
         page.get_by_role("button", name="Copy the result").click()
         expect(page.locator(".human .said")).to_have_text("The result and its link are copied.")
         copied = page.evaluate("navigator.clipboard.readText()")

@@ -232,7 +232,7 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
             page.get_by_role("button", name=kind).click()
         taken[kind] = tmp_path / download.value.suggested_filename
         download.value.save_as(taken[kind])
-        expect(page.locator(".player .said")).to_contain_text("among your downloads")
+        expect(page.locator(".player .said")).to_contain_text("in your downloads")
     assert taken["MP4"].name == "cartpole-seed-1.mp4"
     assert re.fullmatch(r"cartpole-seed-1-step-\d+\.gif", taken["GIF"].name)
     drawn = list(render(zoo.load("cartpole"), play(zoo.load("cartpole"), 1)).pictures)
@@ -278,7 +278,7 @@ def test_a_link_opens_the_same_moment(app, browser):
     with visit(browser, app, "?agent=pong&seed=7&snapshot=12&protocol=sticky&at=60") as page:
         canvas = page.locator(".player canvas").first
         assert wait_until(lambda: int(canvas.get_attribute("data-step") or 0) >= 60, 60)
-        expect(page.locator(".player .name")).to_contain_text("pong, likeliest actions, seed 7, at 12 % of training")
+        expect(page.locator(".player .name")).to_contain_text("pong, greedy actions, seed 7, at 12 % of training")
         page.get_by_role("button", name="Copy a link").click()
         assert wait_until(lambda: "agent=pong&seed=7&snapshot=12" in page.url, 10)
 

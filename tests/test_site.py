@@ -130,12 +130,12 @@ def test_a_link_leads_to_its_moment_and_keys_move_the_game(browser, site):
         expect(canvas).to_have_attribute("data-step", str(step + 1))
         canvas.press("Home")
         expect(canvas).to_have_attribute("data-step", "0")
-        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 0, at 25 % of training")
+        expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 0, at 25 % of training")
         page.get_by_role("radio", name="all").check(force=True)
-        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 0")
+        expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 0")
         assert "snapshot=100" in page.url
         page.go_back()
-        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 0, at 25 % of training")
+        expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 0, at 25 % of training")
 
 
 @needs_chromium
@@ -279,8 +279,8 @@ def test_games_played_in_the_browser_are_those_of_python(tmp_path, name, snapsho
 def test_a_seed_that_nobody_recorded_is_played_in_the_browser_and_can_be_pushed(browser, site):
     with visit(browser, site, "index.html?agent=cartpole&seed=999&at=50") as page:
         page.locator(".player canvas[data-step]").first.wait_for()
-        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 999")
+        expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 999")
         page.get_by_role("button", name="Push left").click()
-        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 999, 1 nudge")
+        expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 999, 1 nudge")
         page.get_by_role("button", name="Another game").click()
-        expect(page.locator(".shot .name")).to_have_text("cartpole, likeliest actions, seed 1000")
+        expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 1000")

@@ -257,7 +257,7 @@ def test_a_visitor_pushes_the_pole_and_takes_it_back(app, browser):
         assert wait_until(lambda: step_of(page) > step, 30)
         page.get_by_role("button", name="Copy a link").click()
         assert wait_until(lambda: f"nudges={step + 1}.left" in page.url, 10)
-        page.get_by_role("button", name="Take the last nudge back").click()
+        page.get_by_role("button", name="Undo the last nudge").click()
         expect(page.locator(".player .name")).not_to_contain_text("nudge")
         assert wait_until(lambda: step_of(page) >= step, 30)
 

@@ -83,16 +83,16 @@ NUMBERS = (
     Setting("workers", "Workers", 1, 4, True, "Processes that learn side by side: one is A2C, several are A3C."),
     Setting("envs_per_worker", "Games per worker", 1, 32, True, "Played at once by each worker."),
     Setting("n_steps", "Steps between updates", 1, 128, True, "In each game."),
-    Setting("gamma", "Discount", 0.0, 1.0, False, "Gamma: what a point one step later is worth."),
-    Setting("gae_lambda", "Lambda", 0.0, 1.0, False, "How far a surprise is credited back: 1 is all the way."),
+    Setting("gamma", "Discount", 0.0, 1.0, False, "Gamma: what a reward of 1 is worth one step earlier."),
+    Setting("gae_lambda", "Lambda", 0.0, 1.0, False, "Of GAE: how far back rewards are credited; 1 is all the way."),
     Setting("entropy_cost", "Entropy bonus", 0.0, 1.0, False, "Higher explores longer."),
-    Setting("seed", "Seed", 0, 999_999_999, True, "Of first weights, games and chance."),
+    Setting("seed", "Seed", 0, 999_999_999, True, "For the first weights, the games and the sampled actions."),
 )
 NETWORK = Choice(
     "head_layers",
     "Hidden units",
     {"32": (32,), "64 + 64": (64, 64), "128 + 128": (128, 128)},
-    "One layer, or two: in the policy and again in the value.",
+    "In one or two layers, for the policy and for the value each.",
 )
 SETTINGS: tuple[Setting | Choice, ...] = (*NUMBERS, NETWORK)
 """In the order in which handlers take them."""

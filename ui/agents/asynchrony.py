@@ -55,12 +55,12 @@ def asynchrony_section(path: Path = RESULT) -> str:
     label = "Mean return of the last 100 training games, {}"
     steps, seconds = (max(getattr(t, unit)[-1] for t in result.trials) for unit in ("steps", "seconds"))
     return (
-        '<section class="card" data-game="CartPole-v1"><h2>What asynchrony bought and cost</h2>'
+        '<section class="card" data-game="CartPole-v1"><h2>A3C against A2C: what asynchrony gained and cost</h2>'
         f"<p>{sentence(result)}</p><div class=learning>"
         f"{bands(groups(result, 'steps'), label=label.format('by steps'), end=f'{steps:,} steps')}"
         f"{bands(groups(result, 'seconds'), label=label.format('by time'), end=f'{seconds:.1f} s')}</div>"
-        '<p class="small">CartPole, the zoo\'s recipe. Lines are medians over seeds, bands reach from the least to the '
-        "greatest. <code>python -m benchmarks.asynchrony</code> measures it anew.</p></section>"
+        '<p class="small">CartPole, the zoo\'s recipe. Lines are medians over seeds, bands show the '
+        "lowest and highest. <code>python -m benchmarks.asynchrony</code> measures it again.</p></section>"
     )
 
 
@@ -85,7 +85,7 @@ def sentence(result: Result) -> str:
     missed = {kind: sum(reached(t, "steps", result.goal) is None for t in result.of(kind)) for kind in KINDS}
     if any(missed.values()):
         told = " and ".join(f"{missed[kind]} of {len(result.of(kind))} with {kind}" for kind in KINDS)
-        return f"A mean return of {result.goal:g} was not reached in {told}; the curves tell the rest."
+        return f"A mean return of {result.goal:g} was not reached in {told}; see the curves."
     gains = [
         f"{bargain(*(median(result.of(kind), unit, result.goal) for kind in KINDS), fewer)} {what}"
         for unit, fewer, what in (("seconds", "less", "time"), ("steps", "fewer", "steps"))

@@ -120,7 +120,7 @@ def learning(entry: ZooEntry) -> str:
     figures = [
         plotted(returned, lambda p: p.steps, lambda p: p.mean_return, RETURN, steps, goal=goal, marks=4, **game),
         plotted(returned, lambda p: p.seconds, lambda p: p.mean_return, by_time, length, goal=goal, marks=4, **game),
-        plotted(moments, lambda p: p.steps, lambda p: p.entropy, "Entropy: what is left of exploring", steps, **game),
+        plotted(moments, lambda p: p.steps, lambda p: p.entropy, "Entropy: how much it still explores", steps, **game),
         plotted(moments, lambda p: p.steps, explained, "Explained variance of the value, cut at −1", steps, **game),
     ]
     words = (
@@ -186,7 +186,7 @@ def by_hand(entry: ZooEntry) -> str:
     lines = usage(entry.name, greedy=entry.score.greedy)
     return (
         f'<section class="two"><div><h3>Load it</h3><p>With A3C Arcade installed:</p>{code(lines)}</div>'
-        f"<div><h3>Make it again</h3><p>The command that trained it, and the one that scores it:</p>{code(again)}</div>"
+        f"<div><h3>Reproduce it</h3><p>The command that trained it, and the one that scores it:</p>{code(again)}</div>"
         "</section>"
     )
 

@@ -25,10 +25,11 @@ INTRO = (
     "the same game, higher or lower."
 )
 NOTE = (
-    "A score is the mean return of many games ± its standard deviation; the interval holds the mean over all seeds "
-    "with 95 % confidence (mean ± 1.96 standard errors, taken as normal). It tells nothing of how other trainings with "
-    "the same recipe would end. Under Atari's classic protocol only a few idle frames tell games apart, so their "
-    "spread is small; sticky games repeat a quarter of the actions and are harder."
+    "A score is the mean return of many games ± their standard deviation; the interval contains the mean over all "
+    "seeds with 95 % confidence (mean ± 1.96 standard errors, assuming a normal distribution). It does not show how "
+    "other trainings with the same recipe would end. Under Atari's classic protocol games differ only by the idle "
+    "frames that begin them, so their spread is small; the sticky protocol repeats a quarter of the actions and is "
+    "harder."
 )
 
 
@@ -109,7 +110,7 @@ def standing(entry: zoo.ZooEntry, published: tuple[Peer, ...]) -> str:
     """How many of the published agents score higher, equal and lower, in a sentence."""
     mean, agents = round(entry.score.mean, 1), [peer for peer in published if peer.kind == "peer"]
     if not agents:
-        return "Nobody else's score is kept for this game."
+        return "We know of no published score for this game."
     higher, lower = (sum(sign * (peer.score - mean) > 0.05 for peer in agents) for sign in (1, -1))
     counts = {"higher": higher, "the same": len(agents) - higher - lower, "lower": lower}
     told = [f"{count} score{'s' if count == 1 else ''} {how}" for how, count in counts.items() if count]
@@ -128,11 +129,11 @@ def sources(published: list[Peer]) -> str:
         f"<td>{escape(peer.source.protocol)}</td></tr>"
         for peer in published
     )
-    columns = ("Game", "Player", "Score", "Source", "How it was taken")
+    columns = ("Game", "Player", "Score", "Source", "How it was measured")
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     return (
-        "<details><summary>Where the others' scores are from</summary><p>They were taken by other rules and after "
-        "trainings of other lengths than ours, so small differences mean nothing.</p>"
+        "<details><summary>Sources of the published scores</summary><p>They were measured under other rules and after "
+        "longer or shorter trainings than ours, so small differences mean nothing.</p>"
         '<div class="wide" tabindex="0"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )

@@ -126,7 +126,7 @@ export function mount({ element, watch, trigger }, source = server) {
       await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Select it and copy it by hand";
+      button.textContent = "Select the text and copy it";
     }
   }
 

@@ -12,17 +12,17 @@ def nudges_of(text: str, recipe: Recipe, most_steps: int) -> tuple[Perturbation,
         return ()
     parts = [part.partition(".") for part in text.split("-", MOST_NUDGES)]
     if len(parts) > MOST_NUDGES:
-        raise ValueError(f"A game takes {MOST_NUDGES} nudges at most.")
+        raise ValueError(f"A game allows {MOST_NUDGES} nudges at most.")
     kinds = perturbations_of(recipe)
     if not kinds:
-        raise ValueError(f"{recipe.env} takes no nudges.")
+        raise ValueError(f"{recipe.env} allows no nudges.")
     if not all(_whole(step, most_steps) and kind in kinds for step, _, kind in parts):
         raise ValueError(
             f"A nudge is a step before {most_steps:,} and one of {', '.join(kinds)}, as in 120.{kinds[0]}."
         )
     nudges = tuple(Perturbation(int(step), kind) for step, _, kind in parts)
     if list(nudges) != sorted(nudges, key=lambda nudge: nudge.step):
-        raise ValueError("Nudges come in the order of their steps.")
+        raise ValueError("List the nudges in the order of their steps.")
     return nudges
 
 

@@ -62,13 +62,13 @@ def answer_to(failure: Exception, asked: Mapping[str, str]) -> Answer:
         case Refused():
             return Answer(400, str(failure))
         case HubError():
-            return Answer(503, f"{name} is not here yet: {failure}")
+            return Answer(503, f"{name} could not be fetched: {failure}")
         case Busy():
             return Answer(503, WAITED_FOR)
         case Full():
             return Answer(503, "So many games are being played that yours has to wait for a moment.")
         case BrokenOff():
-            return Answer(500, "This game broke off. Choose another seed.")
+            return Answer(500, "This game ended because of an error. Choose another seed.")
         case CheckpointError():
             return Answer(500, f"{name} cannot play: its files are damaged.")
         case _:
@@ -128,14 +128,14 @@ async def saliency(request: Request) -> Response:
         return found if found.status_code >= 400 else refusal(503, "This step has not been played yet.")
     sight = found.part.sight
     if sight is None:
-        return refusal(400, f"{found.agent.recipe.env} is played from numbers, not from pictures.")
+        return refusal(400, f"{found.agent.recipe.env} has no saliency maps: it shows numbers, not pictures.")
     try:
         step = number(request.query_params, "step", 0, sight.shape[0] - 1)
         return JSONResponse({"map": await run_in_threadpool(look, found.agent, sight, step)})
     except Refused as error:
         return refusal(400, str(error))
     except Busy:
-        return refusal(503, "Another picture is being looked at. Please ask again.")
+        return refusal(503, "Another saliency map is being made. Please ask again.")
 
 
 async def gif(request: Request) -> Response:

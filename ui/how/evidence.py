@@ -151,7 +151,7 @@ def training_curves(of: Callable[[Training], list[float]], label: str, goal: Goa
 
 
 def return_curves() -> str:
-    return training_curves(lambda run: run.returns, "Mean return", Goal(500.0, "the most there is"))
+    return training_curves(lambda run: run.returns, "Mean return", Goal(500.0, "the maximum"))
 
 
 def entropy_curves() -> str:

@@ -71,7 +71,7 @@ function run(figure) {
   function doing(rank, x) {
     const mine = updates.filter((update) => update.rank === rank);
     const at = mine.find((update) => update.pull <= x && x < update.done);
-    if (!at) return x < mine[0].pull ? "is busy with an update from before" : x < mine.at(-1).done ? "is between two updates" : "goes on";
+    if (!at) return x < mine[0].pull ? "is still busy with an earlier update" : x < mine.at(-1).done ? "is between two updates" : "goes on";
     if (x < at.play) return `pulls version ${at.seen}`;
     if (x < at.learn) return `plays with version ${at.seen}`;
     return x < at.push ? `computes the gradient of version ${at.seen}` : "pushes";

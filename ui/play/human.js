@@ -181,8 +181,8 @@ export function mount({ element, props, watch, trigger }) {
     game.held = [];
     markThumbs();
     send();
-    draw("paused", "Paused", "Go on");
-    say("The game waits for a minute.");
+    draw("paused", "Paused", "Continue");
+    say("The game waits for you for a minute.");
   }
 
   function act() {

@@ -80,7 +80,7 @@ class Live:
                 yield framed(ended("The game was paused for a minute, so it has ended."))
                 return
             if self.game.steps >= MOST_SECONDS * self.rate:
-                yield framed(ended("Ten minutes are as long as a game can last here. Your score counts."))
+                yield framed(ended("A game can last ten minutes at most. Your score counts."))
                 return
             due = max(due, clock() - 1 / self.rate) + 1 / self.rate  # a clock that is late runs on, it does not race
             await asyncio.sleep(due - clock())
@@ -135,7 +135,7 @@ class Lives:
     def open(self, recipe: Recipe, seed: int, percent: int, address: str | None = None) -> Live:
         """A place for a new game, which its stream opens; `address` is None for this machine itself. Raises Taken."""
         if len(self) >= AT_ONCE:
-            raise Taken("All places to play are taken. Please try again in a few minutes.")
+            raise Taken("Too many games are being played right now. Please try again in a few minutes.")
         if address is not None and sum(live.address == address for live in self._games.values()) >= PER_ADDRESS:
             raise Taken(f"{PER_ADDRESS} games are being played from your address. Please wait until one is over.")
         live = Live(recipe, seed, percent, address)

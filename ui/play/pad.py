@@ -21,23 +21,23 @@ class Controls(NamedTuple):
 
 CONTROLS: dict[str, Controls] = {
     "ALE/Breakout-v5": Controls(
-        "The left and right arrow keys move the bat, space fires.",
+        "The left and right arrow keys move the paddle, space fires.",
         "Fire serves every new ball.",
         ("left", "fire", "right"),
     ),
     "ALE/Pong-v5": Controls(
-        "The up and down arrow keys move your bat.",
+        "The up and down arrow keys move your paddle.",
         "Yours is the green one on the right.",
         ("up", "down"),
     ),
     "ALE/SpaceInvaders-v5": Controls(
         "The left and right arrow keys move the cannon, space fires.",
-        "Both go together.",
+        "You can move and fire at the same time.",
         ("left", "fire", "right"),
     ),
     "CartPole-v1": Controls(
         "The left and right arrow keys push the cart.",
-        "It is always being pushed: the last direction counts until you press the other, and it begins with left. "
+        "The cart is always being pushed: first to the left, then in the direction that you pressed last. "
         "At full speed the pole falls faster than most people react.",
         ("left", "right"),
         percent=50,

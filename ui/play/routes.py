@@ -92,7 +92,7 @@ def held_of(text: str | None) -> list[str] | None:
     """Which keys are held, the latest last. Raises Refused, with a sentence."""
     words = text.split(".") if text else []
     if len(words) > len(WORDS) or not set(words) <= set(WORDS):
-        raise Refused(f"What can be held is {', '.join(WORDS)}.")
+        raise Refused(f"Held must be some of {', '.join(WORDS)}.")
     return None if text is None else words
 
 
@@ -108,7 +108,7 @@ async def rival(request: Request) -> Response:
     except (Full, HubError, CheckpointError, OSError):
         return refusal(503, "The agent cannot play at the moment.")
     if game.error:
-        return refusal(500, "The agent's game broke off.")
+        return refusal(500, "The agent's game ended because of an error.")
     over = game.over  # before its return, which may still grow
     game.part(len(game.chunks), ahead=RIVAL_SECONDS)
     return JSONResponse({"agent": ticket.agent, "return": game.total, "over": over})

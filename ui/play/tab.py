@@ -42,7 +42,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
         with gr.Column(elem_classes="controls"):
             games = [(game_of(recipe.env).name, name) for name, recipe in PLAYABLE.items()]
             game = choice(games, label="Game", elem_id="play-game", elem_classes="games")
-            seed = gr.Number(0, label="Seed", info="The agent plays the same one.", elem_id="play-seed")
+            seed = gr.Number(0, label="Seed", info="The agent plays the same seed.", elem_id="play-seed")
             another = gr.Button("Another seed", elem_classes="quiet")
             speed = choice([(word, percent) for percent, word in SPEED_WORDS.items()], label="Speed")
             about = gr.HTML(first.about, elem_id="play-about", elem_classes="verdict", **PLAIN)

@@ -35,13 +35,13 @@ LESSONS = (
     ),
     Lesson(
         "No entropy",
-        "At a rate of 0.01 and with no bonus for chance the entropy falls early, and the return is stuck for long: two "
-        "trainings of ten were on the line at 70 % of their steps, and seven with a bonus of 0.03.",
+        "At a learning rate of 0.01 without an entropy bonus the entropy falls early, and the return stays low for "
+        "long: after 70 % of their steps two of ten trainings were at the dashed line; with a bonus of 0.03, seven.",
         {"learning_rate": 0.01, "entropy_cost": 0.0},
     ),
     Lesson(
         "Too much entropy",
-        "The bonus for chance outweighs the points: the entropy stays near 0.69, that of a coin, and the return "
+        "The entropy bonus outweighs the rewards: the entropy stays near 0.69, that of a coin toss, and the return "
         "stays low.",
         {"entropy_cost": 1.0},
     ),
@@ -53,8 +53,8 @@ LESSONS = (
     ),
     Lesson(
         "Stale gradients",
-        "With four workers a gradient is three updates old, as the staleness shows: at a rate of 0.006 two trainings "
-        "of six were on the line at 70 % of their steps. With one worker all six were, by half.",
+        "With four workers a gradient is three updates old, as the staleness shows. At a learning rate of 0.006 two of "
+        "six trainings were at the dashed line after 70 % of their steps; with one worker, all six were after 50 %.",
         {"workers": 4, "learning_rate": 0.006},
     ),
 )

@@ -29,7 +29,7 @@ from ui.status import status_of
 READY = "CartPole takes seconds, Pendulum about a minute; five minutes at most."
 IDLE = "Nothing is being trained."
 TRAIN_TOLD = (
-    "Trains an agent and tells how it goes, a few times a second: the game ("
+    "Trains an agent and reports its progress a few times a second. The arguments: the game ("
     + " or ".join(TRAINABLE)
     + "), then "
     + ", ".join(each.label.lower() for each in SETTINGS)
@@ -237,7 +237,7 @@ def compare(run_id: str | None) -> tuple[Any, Any, Any]:
     try:
         trained = load_agent(run.checkpoint)
     except CheckpointError:
-        return UNCHANGED, status_of(f"The network's numbers ran away, so it cannot play. {TOO_HIGH}"), UNCHANGED
+        return UNCHANGED, status_of(f"The network's weights diverged, so it cannot play. {TOO_HIGH}"), UNCHANGED
     seed, run.next_seed = run.next_seed, run.next_seed + 1
     try:
         shots = [

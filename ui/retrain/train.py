@@ -107,7 +107,7 @@ def wait_in_line(run: Run) -> Iterator[View]:
     said = None
     while not run.stop.is_set() and (ahead := RUNS.ahead(run)) >= AT_ONCE:
         place = ahead - AT_ONCE
-        words = f"{place} more wait before you." if place else "You are next."
+        words = f"{place} ahead of you." if place else "You are next."
         sentence = f"Two trainings are running; yours starts when one ends. {words}"
         yield View(status=status_of(sentence)) if sentence != said else View()
         said = sentence
@@ -130,7 +130,7 @@ def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
                 yield from sit(run, moments, past)
         archive = packed(run)
     except WorkerDied:
-        yield View(status=status_of(f"The training broke down. {TOO_HIGH}"))
+        yield View(status=status_of(f"The training failed. {TOO_HIGH}"))
         return
     except (CheckpointError, OSError, EOFError):
         yield View(status=status_of("The training could not go on: the server is out of room. Please try later."))
@@ -140,7 +140,7 @@ def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
     throw_away(earlier, kept)
     run.outcome = outcome_of(run, run.last)
     yield View(
-        status=status_of(f"{run.outcome} Playing one game before and one after.", run.last, over=True),
+        status=status_of(f"{run.outcome} Playing one game untrained and one trained.", run.last, over=True),
         download=gr.update(value=str(archive), visible=True),
         sharing=gr.update(visible=True),
         earlier=kept,
@@ -179,7 +179,7 @@ def wait_for_page(run: Run) -> Iterator[View]:
         return
     RUNS.pause(run)
     while run.alone and not run.stop.is_set():
-        yield View(status=status_of("Paused: this page could not be reached. It goes on when the page is back."))
+        yield View(status=status_of("Paused: this page could not be reached. Training continues when it is back."))
         if run.silence > AWAY_SECONDS:
             run.stop.set()
         time.sleep(LOOK_SECONDS)

@@ -25,7 +25,7 @@ def main(out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), 
         if name not in zoo.entries():
             raise zoo.UnknownAgent(unknown(name, zoo.entries()))
     if app and not app.startswith(("http://", "https://")):
-        raise ValueError(f"{app!r} is no address of an app: it begins with https://")
+        raise ValueError(f"{app!r} is not the address of an app: give one that begins with https://")
     built = build(out, agents=list(dict.fromkeys(agents)) or zoo_names(), app=app, processes=processes)
     print(f"{out}: {summary(built)}\n{time.monotonic() - begun:.0f} seconds")
 

@@ -202,7 +202,7 @@ def summary(built: Built) -> str:
     lines = [
         f"{built.files} files, {built.megabytes:.1f} MB: {len(built.games)} games, "
         f"{steps:,} steps of them with maps of what the agent looks at",
-        f"recorded are the seeds {', '.join(map(str, SEEDS))}, of snapshots {SEEDS[0]} alone, with actions as scored",
+        f"recorded: seeds {', '.join(map(str, SEEDS))}, of snapshots {SEEDS[0]} alone, with actions as scored",
     ]
     if cut:
         lines.append(f"{len(cut)} games are cut: after {MOST_SECONDS:g} s, of snapshots after {MOST_SECONDS_YOUNG:g} s")

@@ -108,7 +108,7 @@ async function watch(cabinet) {
     const asked = new URL(location.href).searchParams;
     const ticket = open(Object.fromEntries(asked), asked.get("at"));
     const missing = Object.entries(ticket).some(([part, value]) => asked.has(part) && asked.get(part) !== String(value));
-    if (missing) cabinet.querySelector(".verdict").prepend(make("p", "", "The game of this link was not recorded; here is another one."));
+    if (missing) cabinet.querySelector(".verdict").prepend(make("p", "", "The game that this link names was not recorded; here is another one."));
   }
 
   cabinet.addEventListener("change", (event) => {

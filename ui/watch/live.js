@@ -17,8 +17,8 @@ export function query({ agent, seed, snapshot, actions, protocol, nudges }, more
 export const server = {
   ahead: 12,
   lookNote:
-    "Bright is where hiding that part of the picture would change its choice most, as in Greydanus et al. 2018. " +
-    "Each map takes 145 runs of its network, so while the game plays there are only a few a second.",
+    "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its policy would change if that part were hidden. " +
+    "Each map takes 145 passes through its network, so while the game plays there are only a few a second.",
 
   async chunk(ticket, n, ahead, stop) {
     const answer = await fetch(`${base}/arcade/chunk?${query(ticket, { n, ahead })}`, { signal: stop });

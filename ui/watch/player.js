@@ -51,8 +51,8 @@ export function mount({ element, props, watch }, source = server) {
   transport.append(toggle, back, forth, bar, time, speed, link);
   if (source.video) {
     const save = button("MP4: download the whole game as a video", "MP4", () => download(save, "video", source.video(game.ticket)));
-    const gif = button("GIF: download 20 seconds from here as a moving picture", "GIF", () =>
-      download(gif, "moving picture", source.gif(game.ticket, stepOf(Math.floor(game.position)))));
+    const gif = button("GIF: download 20 seconds from here as an animated picture", "GIF", () =>
+      download(gif, "GIF", source.gif(game.ticket, stepOf(Math.floor(game.position)))));
     transport.append(save, gif);
   }
 
@@ -61,7 +61,7 @@ export function mount({ element, props, watch }, source = server) {
   const choices = make("div", "choices", "", { role: "img" });
   const curves = [
     curve("Return so far", (steps) => steps.returns),
-    curve("Value: what it still expects", (steps) => steps.values),
+    curve("Value: the return it still expects", (steps) => steps.values),
   ];
   thoughts.append(choices, ...curves.map((part) => part.figure));
   root.append(shot, transport, status, thoughts);
@@ -121,7 +121,7 @@ export function mount({ element, props, watch }, source = server) {
         if (!mine.failed) await new Promise((wake) => setTimeout(wake, 1000 + 1000 * Math.random()));
       }
     } catch {
-      mine.trouble = "The connection is lost; the game goes on when it is back.";
+      mine.trouble = "The connection is lost; the game continues when it is back.";
       await new Promise((wake) => setTimeout(wake, 1000));
     } finally {
       mine.fetching = false;
@@ -149,7 +149,7 @@ export function mount({ element, props, watch }, source = server) {
     }
     shot.dataset.game = about.env;
     layPicture();
-    name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
+    name.textContent = `${about.agent}, ${about.greedy ? "greedy" : "sampled"} actions, seed ${about.seed}` +
       (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
     canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
     layChoices(about);
@@ -255,7 +255,7 @@ export function mount({ element, props, watch }, source = server) {
       const href = URL.createObjectURL(await file.blob());
       make("a", "", "", { href, download: name ?? "" }).click();
       setTimeout(() => URL.revokeObjectURL(href), 60_000);
-      say(`The ${what} is among your downloads.`);
+      say(`The ${what} is in your downloads.`);
     } catch {
       say("The connection was lost. Please try again.");
     } finally {

@@ -16,7 +16,7 @@ const stepOfNudge = (text) => parseInt(text, 10);
  */
 export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current, choose }) {
   const nudging = make("div", "nudging", "", { role: "group", "aria-label": "Disturb the game" });
-  const undo = button("Take the last nudge back", "Undo", () => {
+  const undo = button("Undo the last nudge", "Undo", () => {
     const nudges = nudgesOf(current().ticket);
     fork(nudges.slice(0, -1), stepOfNudge(nudges.at(-1)));
   });
@@ -50,7 +50,7 @@ export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, stil
     const step = stepOf(Math.floor(game.position)) + 1;
     const before = nudgesOf(game.ticket).filter((text) => stepOfNudge(text) <= step);
     if (game.over && step >= game.steps.ends.length) say("The game is over. Go back to a moment before its end first.");
-    else if (before.length >= MOST_NUDGES) say(`A game takes ${MOST_NUDGES} nudges at most. Undo one first.`);
+    else if (before.length >= MOST_NUDGES) say(`A game allows ${MOST_NUDGES} nudges at most. Undo one first.`);
     else if (game.want === null) fork([...before, `${step}.${kind}`], step);
   }
 

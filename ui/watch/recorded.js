@@ -52,7 +52,7 @@ export function recordedGames(games, directory) {
   return {
     ahead: Infinity,
     lookNote:
-      "Bright is where hiding that part of the picture would change its choice most, as in Greydanus et al. 2018. " +
+      "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its policy would change if that part were hidden. " +
       "The maps were made when the game was recorded, for its first minute or so.",
 
     async chunk(ticket, n, ahead, stop) {

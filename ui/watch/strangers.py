@@ -87,4 +87,4 @@ def invite(asked: Mapping[str, str]) -> None:
     except Exception as error:  # weights that fit their recipe can still break anything: torch, the game
         if not isinstance(error, BrokenOff):
             print(f"{repo} broke down: {type(error).__name__}")
-        raise refusal(f"{repo} cannot play: its recipe or its numbers make no sense. Choose another agent.") from None
+        raise refusal(f"{repo} cannot play: its recipe or its weights are not usable. Choose another agent.") from None

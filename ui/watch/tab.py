@@ -60,13 +60,13 @@ def build(page: gr.Blocks) -> Challenge:
             challenge = gr.Button("Play it yourself", elem_classes="quiet", elem_id="challenge")
             verdict = gr.HTML(elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
             with gr.Accordion("How it plays", open=False, elem_classes="more"):
-                actions = choice([("as scored", ""), ("likeliest", "greedy"), ("drawn", "sampled")], label="Actions")
+                actions = choice([("as scored", ""), ("greedy", "greedy"), ("sampled", "sampled")], label="Actions")
                 sticky = gr.Checkbox(label="Sticky actions: the console repeats a quarter of them", visible=False)
             with gr.Accordion("An agent from the Hub", open=False, elem_classes="more"):
                 repo = gr.Textbox(
                     label="Repository",
                     placeholder="user/a3c-CartPole-v1",
-                    info="Anybody's agent of A3C Arcade's format.",
+                    info="Any agent published with A3C Arcade.",
                     max_lines=1,
                     max_length=300,
                     elem_id="watch-repo",
@@ -166,7 +166,7 @@ def about(agent: Watchable) -> str:
     name, goal = escape(agent.name), escape(game_of(agent.recipe.env).goal)
     entry = zoo.entries().get(agent.name)
     if entry is None:
-        return f"<p>{link_to(agent.name)} is somebody's agent from the Hub.</p><p>{goal}</p>"
+        return f"<p>{link_to(agent.name)} is an agent that somebody published on the Hub.</p><p>{goal}</p>"
     score = entry.score
     return (
         f"<p>{name} scores <strong>{number(score.mean)} ± {number(score.std)}</strong> on average "
