@@ -55,7 +55,7 @@ def test_where_others_are_better_the_page_says_so():
     assert zoo_page.standing(entry, (better, better)) == "Both published agents score higher."
     equal = better._replace(score=entry.score.mean)
     assert zoo_page.standing(entry, (better, equal)) == "Of 2 published agents 1 scores higher, 1 scores the same."
-    assert "Nobody" in zoo_page.standing(entry, (better._replace(kind="human"),))
+    assert "no other agent" in zoo_page.standing(entry, (better._replace(kind="human"),))
 
 
 @pytest.mark.parametrize(

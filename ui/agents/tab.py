@@ -110,7 +110,7 @@ def standing(entry: zoo.ZooEntry, published: tuple[Peer, ...]) -> str:
     """How many of the published agents score higher, equal and lower, in a sentence."""
     mean, agents = round(entry.score.mean, 1), [peer for peer in published if peer.kind == "peer"]
     if not agents:
-        return "We know of no published score for this game."
+        return "We know of no other agent's score for this game."
     higher, lower = (sum(sign * (peer.score - mean) > 0.05 for peer in agents) for sign in (1, -1))
     counts = {"higher": higher, "the same": len(agents) - higher - lower, "lower": lower}
     told = [f"{count} score{'s' if count == 1 else ''} {how}" for how, count in counts.items() if count]
