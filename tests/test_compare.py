@@ -112,7 +112,7 @@ def test_what_is_kept_of_a_training():
     watch = Watch(toy.recipe(steps=400), [5.0, 9.0])
     for update in range(4):
         watch(report([2.0 * update] * 100, staleness=10 * update, norm=update), 100 * (update + 1), 1.0 + update)
-    trial = watch.trial(Cell(1, "lock-free", 0), STUDY, lost=None, score=3.0)
+    trial = watch.trial(Cell(1, "lock-free", 0), STUDY, steps=400, lost=None, score=3.0)
     assert trial.reached == {"5": (400, 4.0), "9": None}  # 2, 4 and 6 are the means of the last 100
     assert trial.returns == (0.0,) * 10 + (2.0,) * 10 + (4.0,) * 10 + (6.0,) * 10
     assert (trial.updates, trial.steps, trial.seconds, trial.steps_per_second) == (4, 400, 4.0, 100.0)
@@ -124,7 +124,7 @@ def test_what_is_kept_of_a_training():
 def test_a_mean_return_is_none_before_there_are_100_episodes():
     watch = Watch(toy.recipe(steps=400), [5.0])
     watch(report([9.0] * 99), 400, 1.0)
-    assert watch.trial(Cell(1, "lock-free", 0), STUDY, lost=None, score=0.0).returns == (None,) * MARKS
+    assert watch.trial(Cell(1, "lock-free", 0), STUDY, steps=400, lost=None, score=0.0).returns == (None,) * MARKS
     assert watch.reached == {"5": None}
 
 

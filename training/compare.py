@@ -156,7 +156,10 @@ class Trial:
     changes: dict[str, Any] = Field(default_factory=dict)
     """Fields of the game's recipe that were changed, those of the base among them."""
     envs_per_worker: int
+    planned_steps: int
+    """At which it was to end."""
     steps: int
+    """At which it did: a rollout of each worker, and a full queue, later at most."""
     updates: int
     seconds: float
     """Of the training, the workers' start included."""
@@ -165,7 +168,7 @@ class Trial:
     reached: dict[str, tuple[int, float] | None]
     """For each goal: the steps and seconds at which the mean return first was as high."""
     returns: tuple[float | None, ...]
-    """Mean return at each of MARKS equal shares of the steps that were asked for."""
+    """Mean return at each of MARKS equal shares of the planned steps."""
     clock: tuple[float, ...]
     """Seconds at the same marks."""
     returns_by_updates: tuple[float | None, ...]
@@ -222,20 +225,21 @@ class Watch:
             if self.updates in UPDATES:
                 self.by_updates.append(rounded(mean))
 
-    def trial(self, cell: Cell, comparison: Comparison, *, lost: int | None, score: float) -> Trial:
+    def trial(self, cell: Cell, comparison: Comparison, *, steps: int, lost: int | None, score: float) -> Trial:
         """All of it, once the training has ended."""
         marks = [self._at(self.recipe.steps * (mark + 1) / MARKS) for mark in range(MARKS)]
-        (first_steps, first, _), (steps, seconds, _) = self._moments[0], self._moments[-1]
+        (first_steps, first, _), (last_steps, seconds, _) = self._moments[0], self._moments[-1]
         counts = [self._staleness[each] for each in range(STALEST)]
         return Trial(
             game=comparison.game,
             **cell._asdict(),
             changes=comparison.changes(cell.setting),
             envs_per_worker=self.recipe.envs_per_worker,
+            planned_steps=self.recipe.steps,
             steps=steps,
             updates=self.updates,
             seconds=seconds,
-            steps_per_second=round((steps - first_steps) / max(seconds - first, 1e-3), 1),
+            steps_per_second=round((last_steps - first_steps) / max(seconds - first, 1e-3), 1),
             reached=self.reached,
             returns=tuple(rounded(mean) for _, _, mean in marks),
             clock=tuple(round(seconds, 2) for _, seconds, _ in marks),
@@ -266,9 +270,9 @@ def read_trials(out: Path) -> list[Trial]:
 def missing(comparison: Comparison, trials: Sequence[Trial]) -> list[Cell]:
     """The trainings that are still to be made. Raises ValueError where the others are of another comparison."""
     changes = {setting: comparison.changes(setting) for setting in (BASE, *comparison.settings)}
+    wanted = (comparison.game, comparison.total_envs, comparison.steps)
     for trial in trials:
-        wanted = (comparison.game, comparison.total_envs)
-        same = (trial.game, trial.workers * trial.envs_per_worker) == wanted and _as_long(trial, comparison)
+        same = (trial.game, trial.workers * trial.envs_per_worker, trial.planned_steps) == wanted
         if not same or (trial.setting in (BASE, *comparison.settings) and trial.changes != changes[trial.setting]):
             raise ValueError(
                 "the results are of another comparison (game, environments, steps or changes): "
@@ -276,13 +280,6 @@ def missing(comparison: Comparison, trials: Sequence[Trial]) -> list[Cell]:
             )
     done = {trial.cell for trial in trials}
     return [cell for cell in comparison.cells() if cell not in done]
-
-
-def _as_long(trial: Trial, comparison: Comparison) -> bool:
-    """Whether the training ended where it was to end: at most all workers' last rollouts, and a full queue, later."""
-    recipe = comparison.recipe(trial.cell)
-    beyond = 2 * recipe.workers * max(recipe.n_steps) * recipe.envs_per_worker
-    return comparison.steps <= trial.steps <= comparison.steps + beyond
 
 
 def compare(comparison: Comparison, out: Path, *, stop: Callable[[], bool]) -> Iterator[Trial]:
@@ -302,10 +299,11 @@ def compare(comparison: Comparison, out: Path, *, stop: Callable[[], bool]) -> I
             _train(recipe, directory, watch, stop)
             if stop():
                 return
-            score = evaluate(load_agent(directory), comparison.episodes, first_seed=COMPARING_SEED).mean
+            agent = load_agent(directory)
+            score = evaluate(agent, comparison.episodes, first_seed=COMPARING_SEED).mean
             counted = load_file(directory / RESUME).get("optimizer.0.step") if recipe.share_statistics else None
             lost = None if counted is None else watch.updates - int(counted)
-        trial = watch.trial(cell, comparison, lost=lost, score=round(score, 2))
+        trial = watch.trial(cell, comparison, steps=agent.steps, lost=lost, score=round(score, 2))
         append_line(out / RESULTS, trial)
         yield trial
 
