@@ -137,28 +137,3 @@ def pong(result: dict) -> list[str]:
         where(result),
         table(("seed", "minutes", "steps", "episodes", "mean return"), rows),
     ]
-
-
-def asynchrony(result: dict) -> list[str]:
-    """The section on A3C against A2C."""
-    rows = []
-    for kind in ("A2C", "A3C"):
-        group = [solved(trial, result["goal"]) for trial in result["trials"] if trial["kind"] == kind]
-        reached = [trial for trial in group if trial["seconds"] is not None]
-        seconds = median_seconds(group)
-        steps = f"{statistics.median(trial['steps'] for trial in reached):,.0f}" if reached else ""
-        shown = "never" if seconds == float("inf") else f"{seconds:.2f}"
-        rows.append((kind, len(group), f"{len(reached)} of {len(group)}", shown, steps))
-    return [
-        "## Asynchrony",
-        "`python -m benchmarks.asynchrony` (its first lines tell how). Until the mean return of the last 100 training "
-        f"episodes reaches {result['goal']:g} on CartPole-v1; the page's Zoo tab draws the curves.",
-        where(result),
-        table(("", "seeds", "solved", "median s", "median steps"), rows),
-    ]
-
-
-def solved(trial: dict, goal: float) -> dict:
-    """The seconds and steps at which a curve first reached the goal; None for never."""
-    at = next((i for i, value in enumerate(trial["returns"]) if value >= goal), None)
-    return {key: None if at is None else trial[key][at] for key in ("seconds", "steps")}

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import asynchrony, pong, speed, time_to_solve
+from benchmarks import pong, speed, time_to_solve
 from benchmarks.results import HERE, file_of, readme
 from benchmarks.training_tables import PEERS, activation_cache
 
@@ -45,7 +45,6 @@ def test_speeds_are_compared_with_a_peer_of_the_same_network_alone():
         ("time_to_solve", "cartpole", "cartpole_seeds", time_to_solve.main),
         ("time_to_solve", "pendulum", "pendulum_seeds", time_to_solve.main),
         ("pong", None, "seeds", pong.main),
-        ("asynchrony", None, "seeds", asynchrony.main),
     ],
 )
 def test_a_table_of_seeds_is_of_the_default_seeds(name, task, option, main):
