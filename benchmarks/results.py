@@ -74,7 +74,8 @@ def readme() -> str:
         "\n\n".join(
             [
                 "# Benchmarks",
-                "Written by `python -m benchmarks.results` from `results/*.json`; do not edit.",
+                "Written by `python -m benchmarks.results` from `results/*.json`; do not edit. `python -m benchmarks "
+                "all` measures all of it anew. A3C against A2C is in [docs/asynchrony.md](../docs/asynchrony.md).",
                 *parts,
             ]
         )

@@ -6,7 +6,9 @@ from benchmarks.text import table, where
 
 PEERS = {
     "a3c, Nature network, 2 workers": "stable-baselines3 A2C, Nature network",
+    "a3c, Nature network in float32, 2 workers": "stable-baselines3 A2C, Nature network",
     "a3c, Nature network, 2 workers of 32 games": "stable-baselines3 A2C, Nature network, 64 games",
+    "a3c, Nature network in float32, 2 workers of 32 games": "stable-baselines3 A2C, Nature network, 64 games",
 }
 """Competitors that train the same network in as many games."""
 
@@ -18,7 +20,8 @@ def speed(result: dict) -> list[str]:
         "## Speed",
         "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of "
         f"trials of {seconds:.0f} seconds. *Times the peer* compares our Nature network with the peer's, in as many "
-        "games. Ours computes its encoder with bfloat16 where the processor has it, the peer with float32.",
+        "games. Ours computes its encoder with bfloat16 where the processor has it, but where float32 is named; the peer "
+        "with float32.",
         where(result),
         speed_table(result["trials"]),
     ]
