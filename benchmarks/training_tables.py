@@ -20,7 +20,7 @@ def speed(result: dict) -> list[str]:
         "## Speed",
         "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of "
         f"trials of {seconds:.0f} seconds. *Times the peer* compares our Nature network with the peer's, in as many "
-        "games. Ours computes its encoder with bfloat16 where the processor has it, but where float32 is named; the peer "
+        "games. Ours computes its encoder with bfloat16 where the processor has it and no float32 is named, the peer "
         "with float32.",
         where(result),
         speed_table(result["trials"]),

@@ -125,7 +125,8 @@ def test_a_sentence_comes_out_right_whichever_way_the_numbers_point(
 def test_ways_that_point_the_same_way_share_a_sentence():
     found = [("2 workers", Estimate(0.5, 0.6, 0.7)), ("4 workers", Estimate(1, 2, 3)), ("8 workers", Estimate(2, 3, 4))]
     told = answer(STEPS, [*found, ("16 workers", Estimate(3, 4, 5))], than="A2C", goal="475")
-    assert "These needed more steps to a mean return of 475 than A2C: 8 workers 3 (2 to 4) and 16 workers 4" in told
+    numbers = "3 (2 to 4) times as many for 8 workers and 4 (3 to 5) for 16 workers."
+    assert f"These needed more steps to a mean return of 475 than A2C: {numbers}" in told
     assert "For 4 workers the interval" in told
 
 

@@ -149,18 +149,18 @@ def answer(question: Question, found: Sequence[tuple[str, Estimate]], *, than: s
     there, about = GOAL.format(goal=goal), question.about.format(goal=goal)
     sentences = []
     for way, group in sorted(groups.items()):
-        names, several = together([name for name, _ in group]), len(group) > 1
-        numbers = listed(f"{name} {number(each)}" if several else number(each) for name, each in group)
-        spans = listed(f"{name} {span(each)}" if several else span(each) for name, each in group)
-        who = "these" if several else names
+        names = together([name for name, _ in group])
+        who = "these" if len(group) > 1 else names
+        numbers = sized([(name, number(each)) for name, each in group], question.size)
+        spans = sized([(name, span(each)) for name, each in group], question.size)
         sentences.append(
             {
-                "less": f"{who} {question.less.format(goal=goal)} than {than}: {numbers} {question.size}.",
-                "more": f"{who} {question.more.format(goal=goal)} than {than}: {numbers} {question.size}.",
+                "less": f"{who} {question.less.format(goal=goal)} than {than}: {numbers}.",
+                "more": f"{who} {question.more.format(goal=goal)} than {than}: {numbers}.",
                 "only": f"{names} got to {there}, {than} never.",
                 "never": f"{names} never got to {there}, {than} did.",
                 "same": f"{names} did not differ from {than} in {about}.",
-                "unclear": f"For {who} the interval of {about} is too wide to tell: {spans} {question.size}.",
+                "unclear": f"For {who} the interval of {about} is too wide to tell: {spans}.",
                 "unknown": f"For {names} too few trainings got to {there} to tell.",
             }[way]
         )
@@ -237,6 +237,14 @@ def setting_name(way: Way) -> str:
 def bound(value: float | None) -> float:
     """An end of an interval."""
     return float("inf") if value is None else value
+
+
+def sized(numbers: Sequence[tuple[str, str]], size: str) -> str:
+    """Numbers with what they are said once, and where there are several, with whose each is."""
+    (first, one), *others = numbers
+    if not others:
+        return f"{one} {size}"
+    return listed([f"{one} {size} for {first}", *(f"{other} for {name}" for name, other in others)])
 
 
 def together(names: Sequence[str]) -> str:
