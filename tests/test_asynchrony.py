@@ -112,7 +112,7 @@ def test_scores_are_compared_by_difference():
         (STEPS, (None, None, None), "2 workers never got to a mean return of 475, A2C did."),
         (SCORE, (-9.0, -8.0, -7.0), "2 workers scored lower at the end than A2C: −8 (−9 to −7) points."),
         (SCORE, (0.0, 0.0, 0.0), "2 workers did not differ from A2C in the score."),
-        (SCORE, (-1.0, 0.0, 1.0), "the interval of the score is too wide to tell: −1 to 1 points."),
+        (SCORE, (-1.0, 0.0, 1.0), "the interval of the difference in the score is too wide to tell: −1 to 1 points."),
         (SCORE, (7.0, 8.0, 9.0), "2 workers scored higher at the end than A2C: 8 (7 to 9) points."),
     ],
 )

@@ -152,6 +152,7 @@ def answer(question: Question, found: Sequence[tuple[str, Estimate]], *, than: s
         names = together([name for name, _ in group])
         who = "these" if len(group) > 1 else names
         numbers = sized([(name, number(each)) for name, each in group], question.size)
+        whose = about if question.ratio else f"the difference in {about}"
         spans = sized([(name, span(each)) for name, each in group], question.size)
         sentences.append(
             {
@@ -160,7 +161,7 @@ def answer(question: Question, found: Sequence[tuple[str, Estimate]], *, than: s
                 "only": f"{names} got to {there}, {than} never.",
                 "never": f"{names} never got to {there}, {than} did.",
                 "same": f"{names} did not differ from {than} in {about}.",
-                "unclear": f"For {who} the interval of {about} is too wide to tell: {spans}.",
+                "unclear": f"For {who} the interval of {whose} is too wide to tell: {spans}.",
                 "unknown": f"For {names} too few trainings got to {there} to tell.",
             }[way]
         )
