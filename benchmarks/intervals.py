@@ -43,6 +43,14 @@ def ratios(ones: np.ndarray, others: np.ndarray) -> Intervals:
     return _estimated(lambda one, other, axis: iqm(other, axis) / iqm(one, axis), ones, others)
 
 
+def differences(ones: np.ndarray, others: np.ndarray) -> Intervals:
+    """How much more the columns of `others` are than those of `ones`: [trainings, columns] each, as for `ratios`.
+
+    Raises ValueError for a single training.
+    """
+    return _estimated(lambda one, other, axis: iqm(other, axis) - iqm(one, axis), ones, others)
+
+
 def _estimated(statistic: Callable[..., np.ndarray], *values: np.ndarray) -> Intervals:
     from scipy.stats import bootstrap
 

@@ -15,11 +15,9 @@ import torch
 from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
 from benchmarks.page_tables import endurance, freed, key_to_frame, load, waits
-from benchmarks.training_tables import activation_cache, asynchrony, encoders, pong, speed, time_to_solve
+from benchmarks.training_tables import activation_cache, encoders, pong, speed, time_to_solve
 
 HERE = Path(__file__).parent
-FILES = {"asynchrony": HERE.parent / "ui" / "agents" / "asynchrony.json"}
-"""Results that are not kept in results/: the page shows them, and they are installed with it."""
 PACKAGES = ("torch", "gymnasium", "ale-py", "gradio")
 """Whose versions are told with every result."""
 SECTIONS = {
@@ -30,7 +28,6 @@ SECTIONS = {
         activation_cache,
         time_to_solve,
         pong,
-        asynchrony,
         waits,
         key_to_frame,
         freed,
@@ -64,7 +61,7 @@ def save(name: str, result: dict) -> None:
 
 def file_of(name: str) -> Path:
     """Where the result of that benchmark is kept."""
-    return FILES.get(name, HERE / "results" / f"{name}.json")
+    return HERE / "results" / f"{name}.json"
 
 
 def readme() -> str:
@@ -77,7 +74,8 @@ def readme() -> str:
         "\n\n".join(
             [
                 "# Benchmarks",
-                "Written by `python -m benchmarks.results` from `results/*.json`; do not edit.",
+                "Written by `python -m benchmarks.results` from `results/*.json`; do not edit. `python -m benchmarks "
+                "all` measures all of it anew. A3C against A2C is in [docs/asynchrony.md](../docs/asynchrony.md).",
                 *parts,
             ]
         )

@@ -6,7 +6,9 @@ from benchmarks.text import table, where
 
 PEERS = {
     "a3c, Nature network, 2 workers": "stable-baselines3 A2C, Nature network",
+    "a3c, Nature network in float32, 2 workers": "stable-baselines3 A2C, Nature network",
     "a3c, Nature network, 2 workers of 32 games": "stable-baselines3 A2C, Nature network, 64 games",
+    "a3c, Nature network in float32, 2 workers of 32 games": "stable-baselines3 A2C, Nature network, 64 games",
 }
 """Competitors that train the same network in as many games."""
 
@@ -18,7 +20,8 @@ def speed(result: dict) -> list[str]:
         "## Speed",
         "`python -m benchmarks.speed` (its first lines tell how). Steps per second on Pong, the median of "
         f"trials of {seconds:.0f} seconds. *Times the peer* compares our Nature network with the peer's, in as many "
-        "games. Ours computes its encoder with bfloat16 where the processor has it, the peer with float32.",
+        "games. Ours computes its encoder with bfloat16 where the processor has it and no float32 is named, the peer "
+        "with float32.",
         where(result),
         speed_table(result["trials"]),
     ]
@@ -137,28 +140,3 @@ def pong(result: dict) -> list[str]:
         where(result),
         table(("seed", "minutes", "steps", "episodes", "mean return"), rows),
     ]
-
-
-def asynchrony(result: dict) -> list[str]:
-    """The section on A3C against A2C."""
-    rows = []
-    for kind in ("A2C", "A3C"):
-        group = [solved(trial, result["goal"]) for trial in result["trials"] if trial["kind"] == kind]
-        reached = [trial for trial in group if trial["seconds"] is not None]
-        seconds = median_seconds(group)
-        steps = f"{statistics.median(trial['steps'] for trial in reached):,.0f}" if reached else ""
-        shown = "never" if seconds == float("inf") else f"{seconds:.2f}"
-        rows.append((kind, len(group), f"{len(reached)} of {len(group)}", shown, steps))
-    return [
-        "## Asynchrony",
-        "`python -m benchmarks.asynchrony` (its first lines tell how). Until the mean return of the last 100 training "
-        f"episodes reaches {result['goal']:g} on CartPole-v1; the page's Zoo tab draws the curves.",
-        where(result),
-        table(("", "seeds", "solved", "median s", "median steps"), rows),
-    ]
-
-
-def solved(trial: dict, goal: float) -> dict:
-    """The seconds and steps at which a curve first reached the goal; None for never."""
-    at = next((i for i, value in enumerate(trial["returns"]) if value >= goal), None)
-    return {key: None if at is None else trial[key][at] for key in ("seconds", "steps")}

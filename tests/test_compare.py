@@ -1,5 +1,6 @@
 """One comparison, small and whole: what is trained, what is kept of it, and that it goes on where it was."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 import training.__main__ as cli
 from a3c_core.worker import Report
 from tests import toy
-from training.compare import MARKS, Cell, Comparison, Watch, read_trials
+from training.compare import FIXED, MARKS, Cell, Comparison, Watch, comparison_of, read_trials
+from training.recipes import RECIPES
 from training.search import RESULTS
 
 STUDY = Comparison(game="cartpole", workers=(1, 2, 4), total_envs=8, seeds=2, steps=1000)
@@ -56,6 +58,52 @@ def test_a_comparison_in_four_trainings_goes_on_and_makes_nothing_twice(tmp_path
         cli.main([*command, "lock-free", "--steps", "960"])
 
 
+@pytest.mark.parametrize("name", ["ablations_cartpole", "ablations_pong"])
+def test_each_setting_of_an_ablation_that_ships_differs_from_the_base(name):
+    study = comparison_of(f"training/studies/{name}.json", {"seeds": 1})
+    base, *others = [study.recipe(cell) for cell in study.cells()]
+    assert base == replace(
+        RECIPES[study.game], envs_per_worker=study.total_envs // 2, steps=study.steps, handover="lock-free"
+    )
+    assert len(set(others) | {base}) == 1 + len(study.settings)
+    assert {other.workers for other in others} == {2}
+
+
+def test_settings_are_trained_beside_their_base_and_go_on_as_they_were(tmp_path):
+    path, out = tmp_path / "study.json", tmp_path / "out"
+    study = {"game": "cartpole", "workers": [1], "total_envs": 2, "seeds": 1, "steps": 96, "episodes": 1}
+    path.write_text(json.dumps(study | {"base": {"gamma": 0.9}, "settings": {"own": {"share_statistics": False}}}))
+    command = ["compare", str(path), "--out", str(out)]
+    cli.main(command)
+    trials = read_trials(out)
+    assert [(trial.setting, trial.changes) for trial in trials] == [
+        ("base", {"gamma": 0.9}),
+        ("own", {"gamma": 0.9, "share_statistics": False}),
+    ]
+    assert [trial.lost for trial in trials] == [0, None]
+    path.write_text(json.dumps(study | {"settings": {"own": {"share_statistics": False}}}))
+    with pytest.raises(SystemExit, match="of another comparison"):
+        cli.main(command)
+
+
+@pytest.mark.parametrize(
+    ("study", "says"),
+    [
+        ("[1]", "is no comparison"),
+        ('{"game": "cartpole", "settings": {"base": {}}}', "can't be named 'base'"),
+        ('{"game": "cartpole", "settings": {"odd": {"gama": 1}}}', "the setting odd: gama"),
+        *(
+            (json.dumps({"game": "cartpole", "base": {field: 1}}), f"the setting base changes {field}")
+            for field in sorted(FIXED)
+        ),
+    ],
+)
+def test_a_study_that_cannot_be_compared_is_refused_in_a_sentence(study, says, tmp_path):
+    (tmp_path / "study.json").write_text(study)
+    with pytest.raises(SystemExit, match=says):
+        cli.main(["compare", str(tmp_path / "study.json"), "--dry-run"])
+
+
 def report(returns, *, staleness=0, norm=1.0):
     return Report(0, returns, 0.0, 0.0, 0.0, 0.0, 0.0, norm, staleness, [])
 
@@ -64,7 +112,7 @@ def test_what_is_kept_of_a_training():
     watch = Watch(toy.recipe(steps=400), [5.0, 9.0])
     for update in range(4):
         watch(report([2.0 * update] * 100, staleness=10 * update, norm=update), 100 * (update + 1), 1.0 + update)
-    trial = watch.trial(Cell(1, "lock-free", 0), "cartpole", lost=None, score=3.0)
+    trial = watch.trial(Cell(1, "lock-free", 0), STUDY, steps=400, lost=None, score=3.0)
     assert trial.reached == {"5": (400, 4.0), "9": None}  # 2, 4 and 6 are the means of the last 100
     assert trial.returns == (0.0,) * 10 + (2.0,) * 10 + (4.0,) * 10 + (6.0,) * 10
     assert (trial.updates, trial.steps, trial.seconds, trial.steps_per_second) == (4, 400, 4.0, 100.0)
@@ -76,7 +124,7 @@ def test_what_is_kept_of_a_training():
 def test_a_mean_return_is_none_before_there_are_100_episodes():
     watch = Watch(toy.recipe(steps=400), [5.0])
     watch(report([9.0] * 99), 400, 1.0)
-    assert watch.trial(Cell(1, "lock-free", 0), "cartpole", lost=None, score=0.0).returns == (None,) * MARKS
+    assert watch.trial(Cell(1, "lock-free", 0), STUDY, steps=400, lost=None, score=0.0).returns == (None,) * MARKS
     assert watch.reached == {"5": None}
 
 

@@ -393,7 +393,7 @@ def test_a_space_has_what_the_page_needs_and_nothing_else(server, published, tmp
     assert (space.settings["sdk"], space.settings.get("hardware")) == ("gradio", hardware)
     assert len(space.commits) == 2
     files = server.files("tester/arcade", repo_type="space")
-    needed = {"app.py", "requirements.txt", "README.md", "LICENSE", "zoo/hub.py", "ui/agents/asynchrony.json"}
+    needed = {"app.py", "requirements.txt", "README.md", "LICENSE", "zoo/hub.py", "ui/how/records.json"}
     assert needed <= set(files)
     assert {name.split("/")[0] for name in files}.isdisjoint({"tests", "benchmarks", "runs", ".venv", ".git"})
     assert not [name for name in files if "__pycache__" in name]

@@ -19,7 +19,7 @@ from a3c_core.recipe import Recipe, meaning
 from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
-from ui.agents import asynchrony, stills
+from ui.agents import stills
 from ui.agents import tab as zoo_page
 from ui.agents.figures import Mark, histogram, scale
 from ui.agents.page import agent_page
@@ -117,27 +117,6 @@ def test_a_stranger_who_asks_for_another_agent_gets_a_sentence(asked):
     assert "<" not in refused.value.message
     with pytest.raises(gr.Error):
         zoo_page.chosen(gr.EventData(None, asked))
-
-
-def curve_of(kind: str, workers: int, *, seconds: float, steps: int, top: float = 500.0) -> dict:
-    reached = {"steps": [0, steps, 2 * steps], "seconds": [0.0, seconds, 2 * seconds], "returns": [20.0, top, top]}
-    return {"kind": kind, "seed": 0, "workers": workers, "envs_per_worker": 32 // workers, **reached}
-
-
-def test_what_asynchrony_gave_is_told_whichever_way_it_points(tmp_path):
-    path = tmp_path / "asynchrony.json"
-    assert asynchrony.asynchrony_section(path) == ""
-    path.write_text("{")
-    assert asynchrony.asynchrony_section(path) == ""
-    trials = [curve_of("A2C", 1, seconds=2.0, steps=1000), curve_of("A3C", 2, seconds=1.0, steps=1250)]
-    path.write_text(json.dumps({"goal": 475.0, "trials": trials}))
-    section = asynchrony.asynchrony_section(path)
-    assert "50 % less time and 25 % more steps than one worker" in section
-    assert section.count("<polygon") == 4
-    assert "A3C: 2 workers with 16 games each" in section
-    trials[1] = curve_of("A3C", 2, seconds=4.0, steps=900, top=100.0)
-    path.write_text(json.dumps({"goal": 475.0, "trials": trials}))
-    assert "was not reached in 0 of 1 with A2C and 1 of 1 with A3C" in asynchrony.asynchrony_section(path)
 
 
 # In a browser

@@ -23,7 +23,7 @@ from a3c_core.envs import Protocol, is_atari, register_env, register_module, spa
 from a3c_core.evaluation import Score, evaluate
 from a3c_core.recipe import Phase, Recipe, mistakes
 from a3c_core.worker import encoder_dtype
-from training.compare import HANDOVERS, STEPS, Comparison, compare, missing, read_trials
+from training.compare import compare, comparison_of, missing, read_trials
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
 from training.engine import Cluster, Compression, WorkerDied
@@ -254,15 +254,15 @@ def search_(
 
 
 def compare_(
-    game: Positional[str],
+    what: Positional[str],
     /,
     *,
-    workers: str = "1,2,4,8",
-    total_envs: int = 8,
-    handover: str = ",".join(HANDOVERS),
-    seeds: int = 10,
+    workers: str | None = None,
+    total_envs: int | None = None,
+    handover: str | None = None,
+    seeds: int | None = None,
     steps: int | None = None,
-    episodes: int = 20,
+    episodes: int | None = None,
     out: Path | None = None,
     dry_run: bool = False,
 ) -> None:
@@ -272,40 +272,38 @@ def compare_(
     only the training that is running, run the same command again to continue.
 
     Args:
-        game: name of a built-in recipe.
-        workers: numbers of workers, which share the environments.
-        total_envs: environments of all workers together.
-        handover: ways to hand gradients over. With one worker there is no difference, so it is trained once per seed.
-        seeds: trainings of each combination, each with a seed of its own.
+        what: name of a built-in recipe, or a JSON file that also names settings to compare, like
+            training/studies/ablations_cartpole.json. Options override what the file says.
+        workers: numbers of workers, which share the environments; by default 1,2,4,8.
+        total_envs: environments of all workers together; by default 8.
+        handover: ways to hand gradients over, by default all. With one worker there is no difference, so it is trained
+            once per seed.
+        seeds: trainings of each combination, each with a seed of its own; by default 10.
         steps: steps of each training; by default 120,000 for cartpole, else 1,000,000.
-        episodes: greedy games of each final score.
-        out: directory for results.jsonl; by default runs/compare-GAME.
+        episodes: greedy games of each final score; by default 20.
+        out: directory for results.jsonl; by default runs/compare-WHAT.
         dry_run: list the trainings and run none.
     """
-    fields = {
-        "game": game,
-        "workers": tuple(dict.fromkeys(workers.split(","))),
+    options = {
+        "workers": workers and tuple(dict.fromkeys(workers.split(","))),
         "total_envs": total_envs,
-        "handovers": tuple(dict.fromkeys(handover.split(","))),
+        "handovers": handover and tuple(dict.fromkeys(handover.split(","))),
         "seeds": seeds,
-        "steps": STEPS.get(game, 1_000_000) if steps is None else steps,
+        "steps": steps,
         "episodes": episodes,
     }
-    try:
-        comparison = TypeAdapter(Comparison).validate_python(fields)
-    except ValidationError as error:
-        raise ValueError(mistakes(error, "compare")) from None
-    directory = out or RUNS / f"compare-{game}"
+    comparison = comparison_of(what, {name: value for name, value in options.items() if value is not None})
+    directory = out or RUNS / f"compare-{Path(what).stem}"
     due = missing(comparison, read_trials(directory))
     print(f"{len(due)} of {len(comparison.cells())} trainings of {comparison.steps:,} steps to run", flush=True)
     if dry_run:
-        print("\n".join(f"  {cell.workers} workers, {cell.handover}, seed {cell.seed}" for cell in due))
+        print("\n".join(f"  {cell}" for cell in due))
         return
     with tqdm(total=len(comparison.cells()), initial=len(comparison.cells()) - len(due), unit=" trainings") as bar:
         for trial in compare(comparison, directory, stop=_interrupted.is_set):
             speed = f"{trial.steps_per_second:,.0f} steps/s"
             tqdm.write(
-                f"{trial.workers} workers, {trial.handover}, seed {trial.seed}: {trial.seconds:.1f} s, {speed}, "
+                f"{trial.cell}: {trial.seconds:.1f} s, {speed}, "
                 f"staleness {trial.staleness:.2f}, score {trial.score:.1f}"
             )
             bar.update()

@@ -3,7 +3,8 @@
 All trainings of a comparison have the same environments, steps and numbers; only `workers`, `envs_per_worker`,
 `handover` and the seed differ. One worker is A2C, one environment for each worker is the paper's A3C, and `synchronous`
 is A2C of several processes. With one worker there is nobody to wait for or to overwrite, so that is trained once for
-each seed, lock-free.
+each seed, lock-free. A comparison can be a JSON file, which may name settings besides: changes of the recipe, each of
+which is trained beside the base that has none of them (an ablation).
 
 One training runs at a time, since seconds are measured; workers are processes of one thread. A training that was cut
 off starts again from nothing, for the same reason. All start alike: workers are forked from a process that has only
@@ -17,24 +18,24 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, pvariance
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from safetensors.torch import load_file
 
 from a3c_core.checkpoint import RESUME, load_agent
 from a3c_core.evaluation import evaluate
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Recipe, mistakes
 from a3c_core.worker import Report
 from training.recipes import RECIPES
 from training.results import append_line, read_lines
 from training.run import train
-from training.search import RESULTS
+from training.search import RESULTS, Changes, Name, changed
 
 Handover = Literal["lock-free", "lock", "queue", "synchronous"]
 HANDOVERS: tuple[Handover, ...] = get_args(Handover)
-GOALS = {"cartpole": (195.0, 475.0), "pendulum": (-200.0,)}
+GOALS = {"cartpole": (195.0, 475.0), "pendulum": (-200.0,), "pong": (0.0, 18.0)}
 """Mean returns of the last 100 training episodes whose first time is kept."""
 STEPS = {"cartpole": 120_000, "pendulum": 1_000_000}
 """Steps of a training where none are asked for: the learning rate reaches 0 there."""
@@ -49,6 +50,10 @@ UPDATES = tuple(range(100, 2001, 100))
 STALEST = 15
 """Gradients that are as stale or staler share the last place of the histogram."""
 WARM_UP_STEPS = 2_000
+BASE = "base"
+"""The setting that changes nothing."""
+FIXED = {"env", "seed", "steps", "schedule", "workers", "envs_per_worker", "handover"}
+"""Fields of the recipe that no setting changes: a comparison sets them by other means, or never."""
 
 
 class Cell(NamedTuple):
@@ -57,6 +62,11 @@ class Cell(NamedTuple):
     workers: int
     handover: Handover
     seed: int
+    setting: str = BASE
+
+    def __str__(self) -> str:
+        setting = "" if self.setting == BASE else f", {self.setting}"
+        return f"{self.workers} worker{'s' if self.workers > 1 else ''}, {self.handover}{setting}, seed {self.seed}"
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -65,14 +75,18 @@ class Comparison:
 
     game: str
     """Name of a shipped recipe."""
-    workers: tuple[Annotated[int, Field(ge=1, le=64)], ...]
-    total_envs: Annotated[int, Field(ge=1, le=4096)]
+    workers: tuple[Annotated[int, Field(ge=1, le=64)], ...] = (1, 2, 4, 8)
+    total_envs: Annotated[int, Field(ge=1, le=4096)] = 8
     """Environments of all workers together."""
     handovers: tuple[Handover, ...] = HANDOVERS
     seeds: Annotated[int, Field(ge=1, le=1000)] = 10
     steps: Annotated[int, Field(ge=1)]
     episodes: Annotated[int, Field(ge=1)] = 20
     """Greedy games of the final score."""
+    base: Changes = Field(default_factory=dict)
+    """Fields of the recipe that all trainings share, in place of the game's."""
+    settings: dict[Name, Changes] = Field(default_factory=dict)
+    """What is trained beside the base, and the fields of the recipe that each changes."""
 
     def __post_init__(self) -> None:
         if self.game not in RECIPES:
@@ -80,20 +94,54 @@ class Comparison:
         for count in self.workers:
             if self.total_envs % count:
                 raise ValueError(f"{self.total_envs} environments can't be shared equally by {count} workers")
+        if BASE in self.settings:
+            raise ValueError(
+                f"a setting can't be named {BASE!r}: that is trained beside them, with none of their changes"
+            )
+        for cell in self.cells():
+            self.recipe(cell)
 
     def cells(self) -> list[Cell]:
         """All trainings, seed by seed, so that a machine that slows down slows every way to train."""
         ways = [
-            (count, handover)
+            (count, handover, setting)
+            for setting in (BASE, *self.settings)
             for count in self.workers
             for handover in (self.handovers if count > 1 else ("lock-free",))
         ]
-        return [Cell(count, handover, seed) for seed in range(self.seeds) for count, handover in ways]
+        return [Cell(count, handover, seed, setting) for seed in range(self.seeds) for count, handover, setting in ways]
+
+    def changes(self, setting: str) -> dict[str, Any]:
+        """The fields of the game's recipe that a setting changes, those of the base among them."""
+        return self.base | self.settings.get(setting, {})
 
     def recipe(self, cell: Cell) -> Recipe:
-        """The recipe of one training."""
+        """The recipe of one training. Raises ValueError where the changes make none."""
+        changes, where = self.changes(cell.setting), f"the setting {cell.setting}"
+        if not_here := FIXED & changes.keys():
+            raise ValueError(f"{where} changes {', '.join(sorted(not_here))}: no setting of a comparison can")
+        recipe = changed(replace(RECIPES[self.game], steps=self.steps, schedule=()), changes, where=where)
         share = self.total_envs // cell.workers
-        return replace(RECIPES[self.game], **cell._asdict(), envs_per_worker=share, steps=self.steps, schedule=())
+        return replace(recipe, workers=cell.workers, envs_per_worker=share, handover=cell.handover, seed=cell.seed)
+
+
+def comparison_of(source: str, options: dict[str, Any]) -> Comparison:
+    """What to compare: of a recipe that ships, or as a JSON file says; the options go before what the file says.
+
+    Raises ValueError, OSError.
+    """
+    fields = {"game": source}
+    if source.endswith(".json"):
+        try:
+            fields = TypeAdapter(dict[str, Any]).validate_json(Path(source).read_bytes())
+        except ValidationError as error:
+            raise ValueError(f"{source} is no comparison: {mistakes(error, 'file')}") from None
+    fields |= options
+    fields.setdefault("steps", STEPS.get(str(fields.get("game")), 1_000_000))
+    try:
+        return TypeAdapter(Comparison).validate_python(fields)
+    except ValidationError as error:
+        raise ValueError(mistakes(error, "compare")) from None
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -104,8 +152,14 @@ class Trial:
     workers: int
     handover: Handover
     seed: int
+    setting: str = BASE
+    changes: dict[str, Any] = Field(default_factory=dict)
+    """Fields of the game's recipe that were changed, those of the base among them."""
     envs_per_worker: int
+    planned_steps: int
+    """At which it was to end."""
     steps: int
+    """At which it did: a rollout of each worker, and a full queue, later at most."""
     updates: int
     seconds: float
     """Of the training, the workers' start included."""
@@ -114,7 +168,7 @@ class Trial:
     reached: dict[str, tuple[int, float] | None]
     """For each goal: the steps and seconds at which the mean return first was as high."""
     returns: tuple[float | None, ...]
-    """Mean return at each of MARKS equal shares of the steps that were asked for."""
+    """Mean return at each of MARKS equal shares of the planned steps."""
     clock: tuple[float, ...]
     """Seconds at the same marks."""
     returns_by_updates: tuple[float | None, ...]
@@ -128,13 +182,14 @@ class Trial:
     stalest: tuple[int, ...]
     """How many gradients had staleness 0, 1 and so on; the last number is of STALEST and more."""
     lost: int | None
-    """Updates of which the optimizer's own counter knows nothing: another one overwrote it. None where it has none."""
+    """Updates of which the optimizer's own counter knows nothing: another one overwrote it. None where it has none,
+    or one for each worker."""
     score: float
     """Mean return of the greedy games at the end."""
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.workers, self.handover, self.seed)
+        return Cell(self.workers, self.handover, self.seed, self.setting)
 
 
 class Watch:
@@ -170,19 +225,21 @@ class Watch:
             if self.updates in UPDATES:
                 self.by_updates.append(rounded(mean))
 
-    def trial(self, cell: Cell, game: str, *, lost: int | None, score: float) -> Trial:
+    def trial(self, cell: Cell, comparison: Comparison, *, steps: int, lost: int | None, score: float) -> Trial:
         """All of it, once the training has ended."""
         marks = [self._at(self.recipe.steps * (mark + 1) / MARKS) for mark in range(MARKS)]
-        (first_steps, first, _), (steps, seconds, _) = self._moments[0], self._moments[-1]
+        (first_steps, first, _), (last_steps, seconds, _) = self._moments[0], self._moments[-1]
         counts = [self._staleness[each] for each in range(STALEST)]
         return Trial(
-            game=game,
+            game=comparison.game,
             **cell._asdict(),
+            changes=comparison.changes(cell.setting),
             envs_per_worker=self.recipe.envs_per_worker,
+            planned_steps=self.recipe.steps,
             steps=steps,
             updates=self.updates,
             seconds=seconds,
-            steps_per_second=round((steps - first_steps) / max(seconds - first, 1e-3), 1),
+            steps_per_second=round((last_steps - first_steps) / max(seconds - first, 1e-3), 1),
             reached=self.reached,
             returns=tuple(rounded(mean) for _, _, mean in marks),
             clock=tuple(round(seconds, 2) for _, seconds, _ in marks),
@@ -212,21 +269,17 @@ def read_trials(out: Path) -> list[Trial]:
 
 def missing(comparison: Comparison, trials: Sequence[Trial]) -> list[Cell]:
     """The trainings that are still to be made. Raises ValueError where the others are of another comparison."""
+    changes = {setting: comparison.changes(setting) for setting in (BASE, *comparison.settings)}
+    wanted = (comparison.game, comparison.total_envs, comparison.steps)
     for trial in trials:
-        wanted = (comparison.game, comparison.total_envs)
-        if (trial.game, trial.workers * trial.envs_per_worker) != wanted or not _as_long(trial, comparison):
+        same = (trial.game, trial.workers * trial.envs_per_worker, trial.planned_steps) == wanted
+        if not same or (trial.setting in (BASE, *comparison.settings) and trial.changes != changes[trial.setting]):
             raise ValueError(
-                "the results are of another comparison (game, environments or steps): choose another directory (--out)"
+                "the results are of another comparison (game, environments, steps or changes): "
+                "choose another directory (--out)"
             )
     done = {trial.cell for trial in trials}
     return [cell for cell in comparison.cells() if cell not in done]
-
-
-def _as_long(trial: Trial, comparison: Comparison) -> bool:
-    """Whether the training ended where it was to end: at most all workers' last rollouts, and a full queue, later."""
-    recipe = comparison.recipe(trial.cell)
-    beyond = 2 * recipe.workers * max(recipe.n_steps) * recipe.envs_per_worker
-    return comparison.steps <= trial.steps <= comparison.steps + beyond
 
 
 def compare(comparison: Comparison, out: Path, *, stop: Callable[[], bool]) -> Iterator[Trial]:
@@ -246,10 +299,11 @@ def compare(comparison: Comparison, out: Path, *, stop: Callable[[], bool]) -> I
             _train(recipe, directory, watch, stop)
             if stop():
                 return
-            score = evaluate(load_agent(directory), comparison.episodes, first_seed=COMPARING_SEED).mean
-            counted = load_file(directory / RESUME).get("optimizer.0.step")
+            agent = load_agent(directory)
+            score = evaluate(agent, comparison.episodes, first_seed=COMPARING_SEED).mean
+            counted = load_file(directory / RESUME).get("optimizer.0.step") if recipe.share_statistics else None
             lost = None if counted is None else watch.updates - int(counted)
-        trial = watch.trial(cell, comparison.game, lost=lost, score=round(score, 2))
+        trial = watch.trial(cell, comparison, steps=agent.steps, lost=lost, score=round(score, 2))
         append_line(out / RESULTS, trial)
         yield trial
 

@@ -72,16 +72,22 @@ class Study:
     def recipe(self, game: str, setting: str, seed: int) -> Recipe:
         """The recipe of one training. Raises ValueError where the changes make none."""
         own = RECIPES[game] if game in RECIPES else recipe_for(game)
-        fields = asdict(own) | self.base | self.settings[setting] | {"seed": seed}
-        try:
-            recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)
-        except ValidationError as error:
-            raise ValueError(f"the setting {setting}, {game}: {mistakes(error, 'file')}") from None
+        recipe = changed(
+            own, self.base | self.settings[setting] | {"seed": seed}, where=f"the setting {setting}, {game}"
+        )
         if recipe.env != own.env or recipe.schedule:
             raise ValueError(f"the setting {setting}, {game}: a study changes neither the environment nor the schedule")
         if recipe.steps < self.rungs[-1]:
             raise ValueError(f"the setting {setting}, {game}: its {recipe.steps} steps end before the last rung")
         return recipe
+
+
+def changed(recipe: Recipe, changes: Changes, *, where: str) -> Recipe:
+    """The recipe with some fields changed, as JSON has them. Raises ValueError, which says where, if that is none."""
+    try:
+        return TypeAdapter(Recipe).validate_json(json.dumps(asdict(recipe) | changes), strict=True)
+    except ValidationError as error:
+        raise ValueError(f"{where}: {mistakes(error, 'file')}") from None
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))

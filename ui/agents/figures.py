@@ -1,4 +1,4 @@
-"""The zoo's figures: scores on one scale, returns as bars, two ways of training with their bands. Text stays text."""
+"""The zoo's figures: scores on one scale, returns as bars, ways of training with their bands. Text stays text."""
 
 import math
 from collections import Counter
@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ui.figures import HEIGHT, WIDTH, Axis, down, grid_lines, number, ticks
+from ui.figures import HEIGHT, WIDTH, Axis, down, grid_lines, minus, number, ticks
 
 FAR = 4.0
 """A score so many times as high as the next is off the scale: an arrow at its end."""
 BARS = 20
 """About as many bars has a histogram."""
-POINTS = 80
-"""Of a band's edge."""
 
 
 class Mark(NamedTuple):
@@ -106,29 +104,47 @@ def _median(values: Sequence[float]) -> str:
     return number(float(np.median(values)))
 
 
-class Line(NamedTuple):
-    """One seed's curve."""
+class Stroke(NamedTuple):
+    """How a line is told from others: by its colour, by day and by night, and by dashes, for who sees no colours."""
 
-    x: Sequence[float]
-    y: Sequence[float]
+    day: str
+    night: str
+    dashes: str
+
+
+STROKES = (
+    Stroke("#33312c", "#ece8df", ""),
+    Stroke("#0072b2", "#56b4e9", "9 5"),
+    Stroke("#c44e00", "#f0975a", "2 4"),
+    Stroke("#00805c", "#3ccba0", "12 4 2 4"),
+    Stroke("#a8437f", "#e39ac6", "5 3"),
+)
+"""In the order of the bands; the hues are those of Okabe and Ito."""
 
 
 class Band(NamedTuple):
-    """Several seeds of one way of training."""
+    """A line and the interval around it, at places from left to right."""
 
     name: str
-    kind: str
-    """How it is drawn: a class of the style sheet."""
-    lines: Sequence[Line]
+    x: Sequence[float]
+    low: Sequence[float]
+    middle: Sequence[float]
+    high: Sequence[float]
 
 
 def bands(groups: Sequence[Band], *, label: str, end: str) -> str:
-    """The median over seeds of each group as a line, in a band from the least to the greatest."""
-    x_high = max(line.x[-1] for group in groups for line in group.lines)
-    heights = ticks([0.0, *(value for group in groups for line in group.lines for value in line.y)], 4)
-    x, y_axis = np.linspace(0.0, x_high, POINTS), Axis(heights[0], heights[-1])
-    drawn = "".join(_band(group, x, y_axis) for group in groups)
-    key = "".join(f'<li class="{group.kind}">{escape(group.name)}</li>' for group in groups)
+    """Lines in their bands, for the page, which says whether it is day or night."""
+    x_axis, y_axis, heights = _axes(groups)
+    hues = [f'style="--day:{each.day};--night:{each.night}"' for each in STROKES]
+    drawn = "".join(
+        f"<g {hue}>{_band(group, stroke, x_axis, y_axis)}</g>"
+        for group, stroke, hue in zip(groups, STROKES, hues, strict=False)
+    )
+    key = "".join(
+        f'<li {hue}><svg viewBox="0 0 40 8" aria-hidden="true"><polyline points="1,4 39,4" '
+        f'stroke-dasharray="{stroke.dashes}"/></svg>{escape(group.name)}</li>'
+        for group, stroke, hue in zip(groups, STROKES, hues, strict=False)
+    )
     return (
         f'<figure class="curve bands"><figcaption><span>{escape(label)}</span></figcaption><ul class="key">{key}</ul>'
         f'<div class="plot">{grid_lines(y_axis, heights)}'
@@ -137,16 +153,66 @@ def bands(groups: Sequence[Band], *, label: str, end: str) -> str:
     )
 
 
-def _band(group: Band, x: np.ndarray, axis: Axis) -> str:
-    seeds = np.array([np.interp(x, line.x, line.y) for line in group.lines])
-    low, middle, high = seeds.min(0), np.median(seeds, 0), seeds.max(0)
-    around = f"{_points(x, high, axis)} {_points(x[::-1], low[::-1], axis)}"
+def bands_file(groups: Sequence[Band], *, label: str, end: str, night: bool) -> str:
+    """The same as a picture of its own, text and all: the content of an SVG file."""
+    x_axis, y_axis, heights = _axes(groups)
+    ink, quiet, line, paper = NIGHT if night else DAY
+    left, top, right, bottom = 62, 40 + 24 * len(groups), 700, 40 + 24 * len(groups) + 260
+    drawn, key = [], []
+    for place, (group, stroke) in enumerate(zip(groups, STROKES, strict=False)):
+        hue, y = stroke.night if night else stroke.day, 52 + 24 * place
+        drawn.append(f'<g fill="{hue}" stroke="{hue}">{_band(group, stroke, x_axis, y_axis)}</g>')
+        key.append(
+            f'<line x1="{left}" x2="{left + 44}" y1="{y}" y2="{y}" stroke="{hue}" stroke-width="2.5" '
+            f'stroke-dasharray="{stroke.dashes}"/><text x="{left + 54}" y="{y + 5}">{escape(group.name)}</text>'
+        )
+    grid = "".join(
+        f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{line}"/>'
+        f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{quiet}">{minus(f"{height:,g}")}</text>'
+        for height in heights
+        for y in [top + down(y_axis, height) * (bottom - top)]
+    )
     return (
-        f'<polygon class="{group.kind}" points="{around}"/>'
-        f'<polyline class="{group.kind}" points="{_points(x, middle, axis)}"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {bottom + 30}" font-family="sans-serif" '
+        f'font-size="14" fill="{ink}" role="img"><title>{escape(label)}</title>'
+        "<style>polygon{opacity:.16;stroke:none}"
+        "polyline{fill:none;stroke-width:2.2px;stroke-linejoin:round;vector-effect:non-scaling-stroke}</style>"
+        f'<rect width="720" height="{bottom + 30}" fill="{paper}"/>'
+        f'<text x="{left}" y="24" font-size="16" font-weight="bold">{escape(label)}</text>{"".join(key)}{grid}'
+        f'<svg x="{left}" y="{top}" width="{right - left}" height="{bottom - top}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'preserveAspectRatio="none" overflow="visible">{"".join(drawn)}</svg>'
+        f'<g fill="{quiet}"><text x="{left}" y="{bottom + 20}">0</text>'
+        f'<text x="{right}" y="{bottom + 20}" text-anchor="end">{escape(end)}</text></g></svg>\n'
     )
 
 
-def _points(x: np.ndarray, y: np.ndarray, axis: Axis) -> str:
-    shares = x / x.max() * WIDTH
-    return " ".join(f"{a:.1f},{down(axis, b) * HEIGHT:.2f}" for a, b in zip(shares, y, strict=True))
+DAY, NIGHT = ("#1d1c1b", "#6f6b62", "#e2ded4", "#ffffff"), ("#ece8df", "#a5a096", "#34322f", "#161513")
+"""Ink, quiet ink, lines and paper of a picture."""
+
+
+def _axes(groups: Sequence[Band]) -> tuple[Axis, Axis, list[float]]:
+    """Both directions, and the round numbers that the upward one runs through."""
+    heights = ticks([0.0, *(value for group in groups for value in (*group.low, *group.high))], 4)
+    return Axis(0.0, max(group.x[-1] for group in groups)), Axis(heights[0], heights[-1]), heights
+
+
+def _band(group: Band, stroke: Stroke, x_axis: Axis, y_axis: Axis) -> str:
+    low, middle, high = (
+        [f"{x_axis.share(a) * WIDTH:.1f},{down(y_axis, b) * HEIGHT:.2f}" for a, b in zip(group.x, line, strict=True)]
+        for line in (group.low, group.middle, group.high)
+    )
+    return (
+        f'<polygon points="{" ".join([*high, *reversed(low)])}"/>'
+        f'<polyline points="{" ".join(middle)}" stroke-dasharray="{stroke.dashes}"/>'
+    )
+
+
+def shares(values: Sequence[float], label: str, ends: tuple[str, str]) -> str:
+    """Shares of a whole as bars, in their order."""
+    bars = "".join(f'<i style="height:{value / max(*values, 1e-9):.1%}"></i>' for value in values)
+    spoken = f"{label}: {', '.join(f'{value:.0%}' for value in values)}"
+    return (
+        f'<figure class="histogram" style="--bars:{len(values)}"><figcaption>{escape(label)}</figcaption>'
+        f'<div class="bars" role="img" aria-label="{escape(spoken)}">{bars}</div>'
+        f'<div class="ends"><span>{escape(ends[0])}</span><span>{escape(ends[1])}</span></div></figure>'
+    )

@@ -9,10 +9,10 @@ from a3c_core.checkpoint import MODEL
 from a3c_core.evaluation import Score
 from a3c_core.recipe import Recipe, meaning
 from training.log import Progress, read_log
-from ui.agents.asynchrony import asynchrony_section
 from ui.agents.figures import Mark, histogram, scale
 from ui.agents.routes import FILES
 from ui.agents.stills import FIRST_CHUNK
+from ui.asynchrony.figures import asynchrony_section
 from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
 from zoo.card import (

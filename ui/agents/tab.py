@@ -8,9 +8,9 @@ import gradio as gr
 
 import zoo
 from a3c_core.evaluation import Score
-from ui.agents.asynchrony import asynchrony_section
 from ui.agents.figures import scale
 from ui.agents.page import agent_page, fact, game_button, score_marks, size_of, spread
+from ui.asynchrony.figures import asynchrony_section
 from ui.figures import number
 from ui.games import game_of
 from ui.modules import mounted

@@ -11,6 +11,7 @@ from a3c_core.agent import Agent
 from a3c_core.loss import advantages
 from a3c_core.recipe import Recipe
 from training.log import Progress, read_log
+from ui.asynchrony.figures import measured
 from ui.figures import Goal, curve, number
 from ui.how.records import Game, Training, records
 from ui.how.timeline import timeline
@@ -228,6 +229,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         staleness,
         return_curves,
         entropy_curves,
+        measured,
         diagnostics,
         frames,
     )

@@ -186,6 +186,7 @@ def static(html: str, agents: list[str]) -> str:
         r"arcade/still\?agent=([\w.-]+)": rf"{STILLS}/\1.png",
         r'href="\?agent=([\w.-]+)"': r'href="index.html?agent=\1"',
         r'href="\?zoo=" data-zoo=""': 'href="zoo.html"',
+        r'href="\?tab=how#': 'href="how.html#',
         r'href="\?zoo=([\w.-]+)" data-zoo="[^"]*"': lambda found: (
             f'href="zoo-{found[1]}.html"' if found[1] in agents else 'href="zoo.html"'
         ),
