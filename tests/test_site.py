@@ -230,7 +230,7 @@ def test_the_command_refuses_in_a_sentence(tmp_path, capfd):
     with pytest.raises(ValueError, match="holds something else"):
         main(out=tmp_path)
     assert (tmp_path / "mine.txt").exists()
-    with pytest.raises(ValueError, match="no address"):
+    with pytest.raises(ValueError, match="not the address"):
         main(app="x")
     with pytest.raises(SystemExit) as ended:
         command_line(["build-static", "--agents", "nobody"])

@@ -208,7 +208,7 @@ def test_nothing_sticks_out(app: App, page: Page):
     page.get_by_text("Its recipe").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("link", name="All agents").click()
-    page.get_by_text("Where the others").click()
+    page.get_by_text("Sources of the published scores").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 844})

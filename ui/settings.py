@@ -92,7 +92,7 @@ NETWORK = Choice(
     "head_layers",
     "Hidden units",
     {"32": (32,), "64 + 64": (64, 64), "128 + 128": (128, 128)},
-    "In one or two layers, for the policy and for the value each.",
+    "In one or two layers, separate for policy and value.",
 )
 SETTINGS: tuple[Setting | Choice, ...] = (*NUMBERS, NETWORK)
 """In the order in which handlers take them."""
