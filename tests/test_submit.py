@@ -105,8 +105,11 @@ def test_options_of_machines_may_come_before_the_name(server, run):
             "cartpole --flavor mainframe",
             r"no machine is called 'mainframe': choose --flavor from cpu-basic \(\$0.01",
         ),
-        ("cartpole --machines 0", "--machines must be more than 0"),
-        ("cartpole --hours -1", "--hours must be more than 0"),
+        ("cartpole --machines 0", "machines: Input should be greater than or equal to 1"),
+        ("cartpole --hours 0.05", "hours: Input should be greater than or equal to 0.1"),
+        ("cartpole --hours nan", "hours: Input should be a finite number"),
+        ("cartpole --attempts 0", "--attempts must be at least 1"),
+        ("cartpole --repo nobody's --yes", "the Hub has no such names"),
         ("cartpole --machines 2 --workers 17", "17 workers take a core each, and 2 machines cpu-upgrade have 16: add"),
         ("cartpole", "^nothing was rented: add --yes, or answer at a terminal$"),
         ("--resume nowhere", "nowhere is no checkpoint"),
@@ -118,6 +121,12 @@ def test_what_cannot_be_rented_is_told_in_one_sentence(server, run, words, error
         run(*words.split())
     assert "\n" not in str(raised.value)
     assert (server.jobs, server.repos) == ([], {})
+
+
+def test_without_a_token_there_is_a_way_to_one(server, run, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN")
+    with pytest.raises(SystemExit, match=r"^error: cannot tell who you are: sign in again \(on the command line: `hf"):
+        run("cartpole", "--dry-run")
 
 
 def test_an_environment_of_the_users_own_is_refused(server, run, monkeypatch, tmp_path):

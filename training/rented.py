@@ -59,8 +59,8 @@ class Order:
     run: Annotated[str, Field(pattern=r"^[\w-][\w.-]{0,99}$")]
     """The directory of the run, there and here."""
     recipe: Recipe
-    machines: int
-    hours: float
+    machines: Annotated[int, Field(ge=1, le=1000)]
+    hours: Annotated[float, Field(ge=0.1, le=1000, allow_inf_nan=False)]
     """After which each machine is taken away."""
     stop_at: int | None = None
     evaluate_every: int | None = None

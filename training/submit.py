@@ -57,9 +57,8 @@ def offer(order: Order, flavor: str, *, attempts: int, resume: Path | None = Non
     if flavor not in known:
         offered = ", ".join(f"{each.name} (${each.dollars:.2f} an hour)" for each in known.values())
         raise ValueError(f"no machine is called {flavor!r}: choose --flavor from {offered}")
-    for option, number in {"--machines": order.machines, "--hours": order.hours, "--attempts": attempts}.items():
-        if number <= 0:
-            raise ValueError(f"{option} must be more than 0")
+    if attempts < 1:
+        raise ValueError("--attempts must be at least 1")
     if ":" in qualified(order.recipe.env):
         raise ValueError(
             f"{order.recipe.env} is an environment of your own, whose module a rented machine does not have: train it "
@@ -157,7 +156,7 @@ def _command(order: Order, package: str, role: str) -> str:
         [
             "set -e",
             f"export {BEGAN}=$(date +%s)",
-            f"uvx --from huggingface_hub hf download {order.repo} {package} --local-dir {HERE} --quiet",
+            f"uvx --from huggingface_hub hf download {shlex.quote(order.repo)} {package} --local-dir {HERE} --quiet",
             f"uv pip install --system --quiet --torch-backend auto {there}",
             f"cd {HERE}",
             f"exec python -m training.rented {role}",

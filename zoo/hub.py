@@ -23,6 +23,7 @@ try:
         ModelCardData,
         ResolvedRevision,
         get_session,
+        get_token,
         hf_hub_download,
         try_to_load_from_cache,
     )
@@ -223,7 +224,9 @@ def publish(
 
 
 def account() -> str:
-    """The name of whom the token is. Raises HubError."""
+    """The name of whoever is signed in. Raises HubError."""
+    if not get_token():
+        raise HubError(f"cannot tell who you are: {REASONS[401].partition(': ')[2]}.")
     return patiently(time.monotonic() + FETCH_SECONDS, "ask who you are", lambda: HfApi().whoami())["name"]
 
 
