@@ -52,8 +52,18 @@ class Trial(NamedTuple):
     megabytes: float
 
 
-def trial(task: str, engine: str, workers: int, delay: float, compression: str, seed: int, limit: float) -> Trial:
-    """Trains until the goal is reached or `limit` seconds after the first update."""
+def trial(
+    task: str,
+    engine: str,
+    workers: int,
+    delay: float,
+    compression: str,
+    seed: int,
+    limit: float,
+    machines: int | None = None,
+) -> Trial:
+    """Trains until the goal is reached or `limit` seconds after the first update; each worker has a node of its own,
+    or shares so many with the others."""
     import torch._dynamo  # noqa: F401  a first import, which the optimizer would do on the clock
 
     from training.engine import Cluster
@@ -66,9 +76,11 @@ def trial(task: str, engine: str, workers: int, delay: float, compression: str, 
         import ray
         from ray.cluster_utils import Cluster as SimulatedCluster
 
-        nodes = SimulatedCluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        for _ in range(workers - 1):
-            nodes.add_node(num_cpus=1)
+        machines = min(machines or workers, workers)
+        cores = [workers // machines + (number < workers % machines) for number in range(machines)]
+        nodes = SimulatedCluster(initialize_head=True, head_node_args={"num_cpus": cores[0]})
+        for count in cores[1:]:
+            nodes.add_node(num_cpus=count)
         ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
         cluster = Cluster(address=nodes.address, compression=compression, delay=delay)
     first, log = None, []
@@ -180,7 +192,8 @@ def main(
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["trial"]:
-        task, engine, workers, delay, compression, seed, limit = sys.argv[2:]
-        print(json.dumps(trial(task, engine, int(workers), float(delay), compression, int(seed), float(limit))))
+        task, engine, workers, delay, compression, seed, limit, *machines = sys.argv[2:]
+        numbers = (int(workers), float(delay), compression, int(seed), float(limit), *map(int, machines))
+        print(json.dumps(trial(task, engine, *numbers)))
     else:
         tyro.cli(main)

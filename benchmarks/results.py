@@ -1,6 +1,6 @@
-"""What benchmarks keep: results/*.json, and the README.md that is written from them.
+"""What benchmarks keep: results/*.json, and what is written from them, README.md and docs/scaling.md.
 
-python -m benchmarks.results     # writes README.md anew from results/
+python -m benchmarks.results     # writes both anew from results/
 """
 
 import importlib.metadata
@@ -15,9 +15,11 @@ import torch
 from a3c_core.recipe import Recipe
 from a3c_core.worker import encoder_dtype
 from benchmarks.page_tables import endurance, freed, key_to_frame, load, waits
+from benchmarks.scaling_page import page
 from benchmarks.training_tables import activation_cache, encoders, pong, speed, time_to_solve
 
 HERE = Path(__file__).parent
+SCALING = HERE.parent / "docs" / "scaling.md"
 PACKAGES = ("torch", "gymnasium", "ale-py", "gradio")
 """Whose versions are told with every result."""
 SECTIONS = {
@@ -54,9 +56,15 @@ def _cpuinfo() -> list[str]:
 
 
 def save(name: str, result: dict) -> None:
-    """Keeps a benchmark's result and writes README.md anew."""
+    """Keeps a benchmark's result and writes what shows it anew."""
     file_of(name).write_text(json.dumps(result, indent=1) + "\n")
+    write_pages()
+
+
+def write_pages() -> None:
+    """Writes README.md and docs/scaling.md anew."""
     (HERE / "README.md").write_text(readme())
+    SCALING.write_text(scaling())
 
 
 def file_of(name: str) -> Path:
@@ -83,5 +91,11 @@ def readme() -> str:
     )
 
 
+def scaling() -> str:
+    """docs/scaling.md, from the result alone."""
+    path = file_of("scaling")
+    return page(json.loads(path.read_text()) if path.exists() else None)
+
+
 if __name__ == "__main__":
-    (HERE / "README.md").write_text(readme())
+    write_pages()

@@ -147,6 +147,7 @@ def server(tmp_path, monkeypatch):
         running.token = "hf_ThisIsTheSecretOfTheTests"
         patched(monkeypatch, running, tmp_path / "home")
         monkeypatch.setattr("zoo.hub.PAUSE_SECONDS", 0.01)
+        monkeypatch.setattr("zoo.jobs.POLL_SECONDS", 0.01)
         disable_progress_bars()
         monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)  # those of training have no thread then, which would stay
         yield running

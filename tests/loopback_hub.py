@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
@@ -63,6 +63,8 @@ class Reply(NamedTuple):
     status: int
     body: bytes
     headers: dict[str, str]
+    stream: Iterator[bytes] | None = None
+    """What comes instead of a body, bit by bit."""
 
     @classmethod
     def of(cls, value: object, status: int = 200, **headers: str) -> Self:
@@ -167,6 +169,70 @@ class Repo:
         }
 
 
+@dataclass
+class Job:
+    """A rented machine's work; `wish` is what its creator asked for."""
+
+    id: str
+    owner: str
+    wish: dict[str, Any]
+    stage: str = "SCHEDULING"
+    message: str | None = None
+    lines: list[str] = field(default_factory=list)
+    """Its log."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def ended(self) -> bool:
+        return self.stage in ("COMPLETED", "CANCELED", "ERROR")
+
+    def run(self, work: "Callable[[Job], int]") -> None:
+        """Does `work`, whose exit status it returns; again where that is not 0 and attempts are left."""
+        status = 1
+        try:
+            for _ in range(self.wish.get("attempts", 1)):
+                if status and not self.cancelled.is_set():
+                    self.stage = "RUNNING"
+                    status = work(self)
+        finally:
+            self.message = f"Job failed with exit code: {status}" if status else None
+            self.stage = "CANCELED" if self.cancelled.is_set() else "ERROR" if status else "COMPLETED"
+
+    def told(self) -> dict[str, Any]:
+        """What the Hub tells of a job: of its secrets the names alone."""
+        named = {"id": "0", "name": self.owner, "type": "user"}
+        status = {"stage": self.stage, "message": self.message}
+        secrets = dict.fromkeys(self.wish.get("secrets", {}))
+        return self.wish | {"id": self.id, "createdAt": DATE, "owner": named, "status": status, "secrets": secrets}
+
+    def events(self, closed: threading.Event) -> Iterator[bytes]:
+        """Its log as a stream of events, until it has ended."""
+        sent = 0
+        while not closed.is_set():
+            ended, new = self.ended, self.lines[sent:]
+            for number, line in enumerate(new, start=sent):
+                stamp = f"2024-01-01T00:{number // 60:02}:{number % 60:02}.000Z"
+                yield f"data: {json.dumps({'data': line, 'timestamp': stamp})}\n\n".encode()
+            sent += len(new)
+            if ended:
+                return
+            time.sleep(0.01)
+
+
+HARDWARE = [
+    ("cpu-basic", "CPU Basic", "2 vCPU", "16 GB", 167),
+    ("cpu-upgrade", "CPU Upgrade", "8 vCPU", "32 GB", 500),
+    ("t4-small", "Nvidia T4 - small", "4 vCPU", "15 GB", 6667),
+]
+"""Machines for rent: name, name in words, cores, memory, millionths of a dollar a minute."""
+
+
+def complete(job: Job) -> int:
+    """A work that takes no time."""
+    job.lines.append("done")
+    return 0
+
+
 class LoopbackHub:
     """The server, and what tests see of it."""
 
@@ -177,6 +243,9 @@ class LoopbackHub:
         """By type and id."""
         self.collections: dict[str, dict[str, Any]] = {}
         """By slug, as the client gets them."""
+        self.jobs: list[Job] = []
+        self.work: Callable[[Job], int] = complete
+        """What jobs do, in a thread of each; it returns the exit status."""
         self.large_files: dict[str, bytes] = {}
         """All that was uploaded as such, by SHA-256."""
         self.requests: list[tuple[str, str]] = []
@@ -480,12 +549,56 @@ class Visit:
         items.append(wish["item"] | {"_id": str(len(items)), "position": len(items)} | note)
         return self.get_collection(slug)
 
+    def hardware(self) -> Reply:
+        accelerator = {"type": "gpu", "model": "T4", "quantity": "1", "vram": "16 GB", "manufacturer": "Nvidia"}
+        costs = ("unitCostMicroUSD", "unitCostUSD", "unitLabel")
+        return Reply.of(
+            [
+                {"name": name, "prettyName": pretty, "cpu": cpu, "ram": ram}
+                | {"accelerator": accelerator if name.startswith("t4") else None}
+                | dict(zip(costs, (price, price / 1e6, "minute"), strict=True))
+                for name, pretty, cpu, ram, price in HARDWARE
+            ]
+        )
+
+    def run_job(self, owner: str) -> Reply:
+        self.require_owner(owner)
+        job = Job(f"{len(self.hub.jobs) + 1:024x}", owner, self.json())
+        self.hub.jobs.append(job)
+        threading.Thread(target=job.run, args=(self.hub.work,), daemon=True).start()
+        return Reply.of(job.told())
+
+    def list_jobs(self, owner: str) -> Reply:
+        self.require_owner(owner)
+        wanted = dict(label.split("=", 1) for label in self.query.get("label", []))
+        jobs = [job for job in self.hub.jobs if job.owner == owner and wanted.items() <= job.wish["labels"].items()]
+        return Reply.of([job.told() for job in jobs])
+
+    def job(self, owner: str, job: str) -> Job:
+        self.require_owner(owner)
+        found = next((each for each in self.hub.jobs if (each.owner, each.id) == (owner, job)), None)
+        if not found:
+            raise Refusal(404, "Job not found")
+        return found
+
+    def inspect_job(self, owner: str, job: str) -> Reply:
+        return Reply.of(self.job(owner, job).told())
+
+    def cancel_job(self, owner: str, job: str) -> Reply:
+        self.job(owner, job).cancelled.set()
+        return self.inspect_job(owner, job)
+
+    def job_log(self, owner: str, job: str) -> Reply:
+        return Reply(200, b"", {"Content-Type": "text/event-stream"}, self.job(owner, job).events(self.hub.closed))
+
 
 REPO = r"(?P<repo_id>[^/]+/[^/]+)"
 API = rf"/api/(?P<kind>models|spaces)/{REPO}"
 PAGE = rf"/(?:(?P<kind>spaces)/)?{REPO}"
 AT = r"(?P<revision>[^/]+)"
 SLUG = r"(?P<slug>[^/]+/[^/]+)"
+JOBS = "/api/jobs/(?P<owner>[^/]+)"
+JOB = f"{JOBS}/(?P<job>[^/]+)"
 ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("GET", "/api/whoami-v2", Visit.whoami),
     ("POST", "/api/validate-yaml", Visit.validate_yaml),
@@ -502,6 +615,12 @@ ROUTES: list[tuple[str, str, Callable[..., Reply]]] = [
     ("POST", "/large/verify", Visit.verify_large),
     ("POST", f"{API}/commit/{AT}", Visit.make_commit),
     ("HEAD GET", f"{PAGE}/resolve/{AT}/(?P<path>.+)", Visit.resolve),
+    ("GET", "/api/jobs/hardware", Visit.hardware),
+    ("POST", JOBS, Visit.run_job),
+    ("GET", JOBS, Visit.list_jobs),
+    ("GET", JOB, Visit.inspect_job),
+    ("POST", f"{JOB}/cancel", Visit.cancel_job),
+    ("GET", f"{JOB}/logs", Visit.job_log),
     ("POST", "/api/collections", Visit.create_collection),
     ("GET", f"/api/collections/{SLUG}", Visit.get_collection),
     ("POST", f"/api/collections/{SLUG}/items", Visit.add_to_collection),
@@ -565,6 +684,9 @@ class _Connection(BaseHTTPRequestHandler):
     do_HEAD = do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - the names that http.server looks for
 
     def send(self, reply: Reply, fault: Fault | None) -> None:
+        if reply.stream:
+            self.send_stream(reply, fault)
+            return
         body = b"" if self.command == "HEAD" else reply.body
         if fault is WRONG_BYTES:
             body = body.translate(bytes(reversed(range(256))))
@@ -580,6 +702,19 @@ class _Connection(BaseHTTPRequestHandler):
         if fault is RESET:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             os.close(self.connection.detach())  # not `close`, before which the server would end the stream in peace
+
+    def send_stream(self, reply: Reply, fault: Fault | None) -> None:
+        """All there is to come; where it is cut, the first bit alone."""
+        self.send_response(reply.status)
+        for name, value in (reply.headers | {"Transfer-Encoding": "chunked"}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        for part in reply.stream:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            if fault in (RESET, TRUNCATED):
+                self.close_connection = True
+                return
+        self.wfile.write(b"0\r\n\r\n")
 
 
 def environment(hub_url: str, home: Path) -> dict[str, str]:
@@ -619,4 +754,6 @@ def patched(monkeypatch: pytest.MonkeyPatch, hub: LoopbackHub, home: Path) -> li
     slept: list[float] = []
     for module in (_http, file_download):
         monkeypatch.setattr(module, "time", types.SimpleNamespace(sleep=slept.append))
+    moment, clock = time.sleep, time.monotonic  # of whoever waits for a job, which goes on meanwhile
+    monkeypatch.setattr(hf_api, "time", types.SimpleNamespace(sleep=lambda _: moment(0.01), monotonic=clock))
     return slept

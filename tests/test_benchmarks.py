@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import pong, speed, time_to_solve
-from benchmarks.results import HERE, SECTIONS, file_of, readme
+from benchmarks.results import HERE, SCALING, SECTIONS, file_of, readme, scaling
 from benchmarks.training_tables import PEERS, activation_cache
 
 
@@ -46,6 +46,7 @@ def trials_of(name):
 
 def test_the_readme_is_written_from_the_results():
     assert (HERE / "README.md").read_text() == readme()
+    assert SCALING.read_text() == scaling()
 
 
 def test_the_speed_table_is_of_the_default_rounds_and_seconds():

@@ -131,11 +131,10 @@ def test_a_lost_server_resumes_from_the_last_checkpoint(tmp_path, two_nodes, cap
 
 
 @clustered
-def test_a_cluster_without_room_says_what_it_lacks(tmp_path, two_nodes, monkeypatch):
-    monkeypatch.setattr(cluster, "ROOM_SECONDS", 0.0)
+def test_a_cluster_without_room_says_what_it_lacks(tmp_path, two_nodes):
     says = r"64 workers take a core each, and of the cluster's 4 cores (\d) are free: add machines with (\d+) more"
     with pytest.raises(ValueError, match=says) as raised:
-        next(train(replace(ENDLESS, workers=64), tmp_path / "run", cluster=HERE))
+        next(train(replace(ENDLESS, workers=64), tmp_path / "run", cluster=replace(HERE, room_seconds=0.0)))
     assert sum(map(int, re.search(says, str(raised.value)).groups())) == 64
     assert not (tmp_path / "run").exists()
 

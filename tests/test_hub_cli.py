@@ -227,7 +227,7 @@ ZOO_MISTAKES = [
     ("download beginner --to to", "whose agents? Give --namespace USER, or set A3C_ZOO_NAMESPACE."),
     ("download beginner --to to --namespace nobody", "cannot find nobody/a3c-CartPole-v1-beginner"),
     ("download stranger/empty --to to", "stranger/empty has no config.json: it holds no agent of A3C Arcade"),
-    ("download stranger/agent --to to --revision v9", "the Hub has no such repository, revision or file"),
+    ("download stranger/agent --to to --revision v9", "the Hub has no such repository, revision, file or job"),
     ("download stranger/agent --to to --seconds 0", "the Hub did not answer in time"),
     ("download stranger/agent --to file", "cannot write"),
     ("download --to to", "name one agent, or --all"),

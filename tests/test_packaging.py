@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from a3c_arcade import HELP
 from tests.serving import serve
 from tests.test_structure import FLOORS, ROOT
+from training.package import pack
 from zoo.entry import OWN
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -224,3 +225,20 @@ def test_the_command_tells_its_version_and_its_commands(installed):
     for command in ("a3c-arcade app", "a3c-arcade zoo", "train", "evaluate", "keep", "publish"):
         assert command in told
     assert installed.run("a3c-arcade", "app", "--help").stderr == f"{HELP}\n"
+
+
+@pytest.mark.wheel
+def test_what_a_rented_machine_gets_is_the_package_that_is_here_without_the_zoos_weights(installed, wheel, tmp_path):
+    def files_of(package: Path) -> set[str]:
+        """What a package installs, but for the records of how."""
+        pip("install", package, "--no-build-isolation", "--target", tmp_path / package.stem)
+        found = {path.relative_to(tmp_path / package.stem) for path in (tmp_path / package.stem).rglob("*")}
+        ours = {path for path in found if "__pycache__" not in path.parts and ".dist-info" not in path.parts[0]}
+        return {path.as_posix() for path in ours if (tmp_path / package.stem / path).is_file()}
+
+    program = "from pathlib import Path; from training.package import pack; print(pack(Path('.')).resolve())"
+    of_wheel = files_of(Path(installed.python(program).strip()))
+    whole = {path for path in files_of(wheel) if not path.startswith("zoo/weights/")}
+    assert of_wheel == whole
+    assert files_of(pack(tmp_path)) == whole
+    assert pack(tmp_path).read_bytes() == pack(tmp_path).read_bytes()

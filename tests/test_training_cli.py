@@ -328,7 +328,7 @@ def test_help_names_every_command(command, capsys):
         (["train", "cartpole", "--core", "gru"], "--core"),
         (["train", "cartpole", "--gama", "0.9"], "--gama"),
         (["evaluate", "cartpole", "--protocol", "strict"], "--protocol"),
-        (["tetris"], "train, repeat, search, compare, widen, evaluate, keep"),
+        (["tetris"], "train, submit, repeat, search, compare, widen, evaluate, keep"),
         (["evaluate"], "required"),
         (["evaluate", "cartpole", "--episodes", "many"], "--episodes"),
     ],

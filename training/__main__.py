@@ -28,6 +28,7 @@ from training.defaults import recipe_for
 from training.diagnostics import Diagnostics
 from training.engine import Cluster, Compression, WorkerDied
 from training.keep import average_of, better_weights, keep
+from training.log import words
 from training.recipes import RECIPES
 from training.run import train
 from training.schedule import command_of, parts_of, saved_run, schedule_json
@@ -106,6 +107,111 @@ def cluster_of(address: str | None, compression: Compression, max_staleness: int
     if compression != "float32" or max_staleness is not None:
         raise ValueError("--compression and --max-staleness are for workers on a cluster: give --cluster too")
     return None
+
+
+class Rent(NamedTuple):
+    """What is rented, and how."""
+
+    flavor: str = "cpu-upgrade"
+    """the kind of machine; a wrong name lists all, with their prices."""
+    machines: int = 1
+    """how many; several are a Ray cluster, whose first machine holds the shared weights."""
+    hours: float = 1.0
+    """after which the machines are taken away. The run ends just before, and can be resumed."""
+    attempts: int = 2
+    """how often a job is started at most, where its machine is taken away or it fails. It goes on from the last
+    checkpoint on the Hub."""
+    namespace: str | None = None
+    """the user or organization that pays; by default you."""
+    repo: str | None = None
+    """the private repository for checkpoint and log; by default NAMESPACE/a3c-runs."""
+    dry_run: bool = False
+    """tell what it would do and cost, and rent nothing."""
+    yes: bool = False
+    """rent without asking."""
+    follow: str | None = None
+    """follow a job that was started before, by its id, and bring its run home."""
+    cancel: str | None = None
+    """cancel a job by its id, with all machines of its training, and bring its run home."""
+
+
+def submit_(
+    name: Positional[Name] = None,
+    /,
+    *,
+    recipe: Annotated[Recipe, tyro.conf.arg(name="")],
+    rent: Annotated[Rent, tyro.conf.arg(name="")],
+    resume: Path | None = None,
+    stop_at: int | None = None,
+    evaluate_every: int | None = None,
+    evaluate_actions: Actions = "greedy",
+    compression: Compression = "float32",
+    max_staleness: int | None = None,
+) -> None:
+    """Train on rented machines, which are Hugging Face Jobs and cost money: `submit NAME --flavor FLAVOR`.
+
+    What it would do and cost is told first, and asked for. The log is followed, and at the end checkpoint and log are
+    brought into runs/. Ctrl-C asks whether to leave it running or to cancel it.
+
+    Args:
+        name: the recipe; every number of it is an option.
+        recipe: what to train.
+        rent: what is rented, and how.
+        resume: go on with the run in this directory, under its name.
+        stop_at: stop after so many steps.
+        evaluate_every: play 20 games whenever so many steps have passed; the best checkpoint is kept in best/.
+        evaluate_actions: play these games with greedy actions or with actions sampled from the policy.
+        compression: with several machines, the type in which gradients and weights travel.
+        max_staleness: with several machines, drop gradients that are more updates behind than this.
+    """
+    from training import submit  # training needs no client of the Hub
+    from training.rented import Order
+    from zoo import hub, jobs
+
+    if rent.follow or rent.cancel:
+        job = jobs.look(rent.follow or rent.cancel)
+        if rent.cancel:
+            submit.cancel(job)
+        submit.attend(job, RUNS, asked=asked)
+        return
+    recipe = dataclasses.replace(recipe, env=plain_id(recipe.env))
+    spaces_of(recipe.phase(0))  # raises where the environment, or a package that it needs, is not there
+    owner = rent.namespace or hub.account()
+    order = Order(
+        owner=owner,
+        repo=rent.repo or f"{owner}/a3c-runs",
+        run=resume.resolve().name if resume else submit.new_name(recipe),
+        recipe=recipe,
+        machines=rent.machines,
+        hours=rent.hours,
+        stop_at=stop_at,
+        evaluate_every=evaluate_every,
+        evaluate_actions=evaluate_actions,
+        compression=compression,
+        max_staleness=max_staleness,
+    )
+    offer = submit.offer(order, rent.flavor, attempts=rent.attempts, resume=resume)
+    print(submit.described(offer), flush=True)
+    if rent.dry_run:
+        return
+    if not (rent.yes or asked("rent it?")):
+        raise SystemExit("nothing was rented" + ("" if sys.stdin.isatty() else ": add --yes, or answer at a terminal"))
+    job = submit.start(offer)
+    print(f"job {job.name} is started: {job.url}", flush=True)
+    submit.attend(job, RUNS, asked=asked)
+
+
+def asked(question: str) -> bool:
+    """Whether somebody at the terminal says yes."""
+    if not sys.stdin.isatty():
+        return False
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except (EOFError, KeyboardInterrupt):
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def repeat_(
@@ -214,11 +320,6 @@ def encoder_name(recipe: Recipe) -> str:
     """What the workers' encoders compute with, in words."""
     used = str(encoder_dtype(recipe)).removeprefix("torch.")
     return used if used == recipe.precision else f"{used} (this machine has no fast {recipe.precision})"
-
-
-def words(mean_return: float | None) -> str:
-    """The mean return of the last 100 training episodes, as the progress line has it."""
-    return "no episode yet" if mean_return is None else f"mean return {mean_return:.1f}"
 
 
 def new_directory(recipe: Recipe) -> Path:
@@ -499,7 +600,7 @@ def publish_(
 
 
 class Base(NamedTuple):
-    """The options of `train_`, for a first look at which recipe they begin with."""
+    """The options of `train_` and `submit_`, for a first look at which recipe they begin with."""
 
     recipe: Annotated[Recipe, tyro.conf.arg(name="")]
     names: Positional[tuple[str, ...]] = ()
@@ -513,10 +614,12 @@ class Base(NamedTuple):
     compression: Compression = "float32"
     max_staleness: int | None = None
     import_: Import = None
+    rent: Annotated[Rent, tyro.conf.arg(name="")] = Rent()
 
 
 def base_recipe(argv: list[str]) -> Recipe:
-    """The recipe whose numbers are the defaults of `train`: the named one, that of a run to resume or an environment.
+    """The recipe whose numbers are the defaults of the options: the named one, that of a run to resume or of an
+    environment.
 
     Raises ValueError where the options name none of them.
     """
@@ -537,6 +640,8 @@ def base_recipe(argv: list[str]) -> Recipe:
         return resumed
     if name:
         return RECIPES[name]
+    if given.rent.follow or given.rent.cancel:
+        return Recipe()
     if given.recipe.env:
         return recipe_for(plain_id(given.recipe.env))
     if {"-h", "--help"} & set(argv):
@@ -586,9 +691,10 @@ def main(argv: list[str]) -> None:
     for polite in (signal.SIGINT, signal.SIGTERM):
         signal.signal(polite, _interrupt)
     try:
-        recipe = base_recipe(argv[1:]) if argv[:1] == ["train"] else Recipe()
+        recipe = base_recipe(argv[1:]) if argv[:1] in (["train"], ["submit"]) else Recipe()
         commands = {
             "train": partial(train_, recipe=recipe),
+            "submit": partial(submit_, recipe=recipe, rent=Rent()),
             "repeat": repeat_,
             "search": search_,
             "compare": compare_,

@@ -37,8 +37,6 @@ from a3c_core.worker import Extensions, Failure, MakeEnvs, Report, work
 from training.engine import Cluster, Compression, Engine, ServerLost, WorkerDied
 from training.local import undisturbed
 
-ROOM_SECONDS = 10.0
-"""How long a cluster may take to show the free cores that a run needs: those of a run before come free with delay."""
 CONNECT_SECONDS = 5.0
 START_SECONDS = 120.0
 """How long all workers may wait for a place, or the server for its answer, before the run is given up."""
@@ -253,7 +251,7 @@ class RayEngine:
             raise ValueError("--cluster trains on processors: train with --device cpu --shared-device cpu")
         if recipe.handover == "synchronous":
             raise ValueError("--cluster is asynchronous: train with another --handover, such as lock")
-        check_room(recipe.workers)
+        check_room(recipe.workers, cluster.room_seconds)
         weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
         self.server = ParameterServer(recipe, weights, model.normalizer.running())
         self.recipe, self.cluster = recipe, cluster
@@ -400,9 +398,9 @@ def _server_lost(error: Exception) -> ServerLost:
     return ServerLost(f"the server of the shared weights {how}")
 
 
-def check_room(workers: int) -> None:
-    """Returns once the cluster has a free core for each worker. Raises ValueError where it has none in ROOM_SECONDS."""
-    until = time.monotonic() + ROOM_SECONDS
+def check_room(workers: int, seconds: float) -> None:
+    """Returns once the cluster has a free core for each worker. Raises ValueError where it has none in `seconds`."""
+    until = time.monotonic() + seconds
     while (free := int(ray.available_resources().get("CPU", 0))) < workers:
         if time.monotonic() > until:
             total = int(ray.cluster_resources().get("CPU", 0))

@@ -34,6 +34,9 @@ class Cluster:
     """Gradients that are more updates behind than this are dropped; their steps count."""
     delay: float = 0.0
     """Seconds that each round trip of a worker takes longer, to try what a slow link costs."""
+    room_seconds: float = 10.0
+    """How long the cluster may take to show the free cores that a run needs: those of a run before come free with
+    delay, and machines may still be joining."""
 
     def __post_init__(self) -> None:
         if self.max_staleness is not None and self.max_staleness < 0:

@@ -63,6 +63,11 @@ class Progress:
     """Gradients since the line before that were too stale to be used."""
 
 
+def words(mean_return: float | None) -> str:
+    """The mean return of the last 100 training episodes, as progress lines have it."""
+    return "no episode yet" if mean_return is None else f"mean return {mean_return:.1f}"
+
+
 class Metrics:
     """Counts what the workers report, from one Progress to the next."""
 

@@ -1,4 +1,5 @@
-"""The only file that talks to the Hugging Face Hub: repositories' names, fetching, publishing, listing.
+"""What talks to the Hugging Face Hub, with `zoo/jobs.py` and nothing else: repositories' names, fetching, publishing,
+listing.
 
 Nothing here waits for ever: a call ends within its deadline, in what was asked for or in a HubError that says what to
 do. A repository is anybody's: only files of an agent are taken from it, of limited size, checked against their hash.
@@ -10,7 +11,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ try:
         ModelCardData,
         ResolvedRevision,
         get_session,
+        get_token,
         hf_hub_download,
         try_to_load_from_cache,
     )
@@ -47,12 +49,15 @@ ATTEMPTS, PAUSE_SECONDS = 3, 2.0
 """Uploads that a busy Hub refuses are tried so often, with a pause that doubles."""
 MOST_BYTES = {".safetensors": 64 * 2**20, ".json": MAX_JSON_BYTES}
 """Kinds of files that are taken from a repository, and the largest of each that is believed to be an agent's."""
+MOST_BYTES_OF_RUN = {".safetensors": 2**30, ".json": MAX_JSON_BYTES, ".jsonl": 2**28}
+"""The same for a run, which holds its optimizer's state and its log too."""
 
 REASONS = {
     401: "the Hub does not accept the token: sign in again (on the command line: `hf auth login`, or HF_TOKEN)",
-    402: "Hugging Face asks for a paid plan: Gradio Spaces need PRO, or ZeroGPU hardware (--hardware zero-a10g)",
-    403: "the token may not do that: take one that may write to this namespace",
-    404: "the Hub has no such repository, revision or file, or it is private: check the name, or sign in "
+    402: "Hugging Face asks to be paid: Gradio Spaces need PRO, or ZeroGPU hardware (--hardware zero-a10g), rented "
+    "machines a positive credit balance (huggingface.co/settings/billing)",
+    403: "the token may not do that: take one that may write to this namespace, and start Jobs to rent machines",
+    404: "the Hub has no such repository, revision, file or job, or it is private: check the name, or sign in "
     "(on the command line: `hf auth login`)",
     409: "the Hub has something of that name already: choose another name",
     412: "somebody else changed the repository at the same time: try again",
@@ -112,7 +117,12 @@ def namespace_of(given: str | None) -> str:
 
 
 def fetch(
-    repo: str, files: Iterable[str], revision: str | None = None, *, seconds: float = FETCH_SECONDS
+    repo: str,
+    files: Iterable[str],
+    revision: str | None = None,
+    *,
+    seconds: float = FETCH_SECONDS,
+    most: Mapping[str, int] = MOST_BYTES,
 ) -> dict[str, Path]:
     """The given files of a repository in the cache, by their names there; all from one commit.
 
@@ -126,10 +136,10 @@ def fetch(
         commit = revision.resolved
     found = {file: try_to_load_from_cache(repo, file, revision=commit) for file in files}
     if not all(isinstance(path, str) for path in found.values()):
-        _check_sizes(repo, commit, files, ends)
+        _check_sizes(repo, commit, files, most, ends)
         for file in files:
             download = partial(hf_hub_download, repo, file, revision=revision)
-            found[file] = _patiently(ends, f"get {file} of {repo}", download, seconds=seconds)
+            found[file] = patiently(ends, f"get {file} of {repo}", download, seconds=seconds)
     paths = {file: Path(path) for file, path in found.items()}
     if damaged := [file for file, path in paths.items() if not _is_sound(path)]:
         raise CheckpointError(
@@ -142,9 +152,9 @@ def _resolve(repo: str, revision: str | None, ends: float) -> ResolvedRevision:
     """The commit that a branch or tag names now, or that it named when the Hub last told."""
     resolve = partial(HfApi().resolve_revision, repo, revision=revision)
     try:
-        return _patiently(ends, f"find {repo}", resolve, seconds=ANSWER_SECONDS)
+        return patiently(ends, f"find {repo}", resolve, seconds=ANSWER_SECONDS)
     except HubError as error:
-        if _status(error) not in BUSY:
+        if status_of(error) not in BUSY:
             raise
         try:
             return resolve(local_files_only=True)
@@ -152,18 +162,18 @@ def _resolve(repo: str, revision: str | None, ends: float) -> ResolvedRevision:
             raise error from error.__cause__
 
 
-def _check_sizes(repo: str, commit: str, files: list[str], ends: float) -> None:
+def _check_sizes(repo: str, commit: str, files: list[str], most: Mapping[str, int], ends: float) -> None:
     """Raises before anything is downloaded that is missing, or too large to be part of an agent."""
     look = partial(HfApi().model_info, repo, revision=commit, files_metadata=True)
-    info = _patiently(ends, f"look at {repo}", look, seconds=ANSWER_SECONDS)
+    info = patiently(ends, f"look at {repo}", look, seconds=ANSWER_SECONDS)
     sizes = {file.rfilename: file.size for file in info.siblings or ()}
     for file in files:
         if file not in sizes:
             raise CheckpointError(f"{repo} has no {file}: it holds no agent of A3C Arcade. Choose another repository.")
-        most = MOST_BYTES.get(Path(file).suffix, 0)
-        if (sizes[file] or 0) > most:
+        largest = most.get(Path(file).suffix, 0)
+        if (sizes[file] or 0) > largest:
             raise CheckpointError(
-                f"{file} of {repo} has {sizes[file]:,} bytes, more than an agent's {most:,}: it is not taken."
+                f"{file} of {repo} has {sizes[file]:,} bytes, more than an agent's {largest:,}: it is not taken."
             )
 
 
@@ -190,7 +200,7 @@ def publish(
     api, ends = HfApi(token=token), time.monotonic() + seconds
 
     def ask(what: str, call: Callable[[], Result], seconds: float = FETCH_SECONDS) -> Result:
-        return _patiently(ends, f"{what} {repo}", call, seconds=seconds)
+        return patiently(ends, f"{what} {repo}", call, seconds=seconds)
 
     ask("create", lambda: api.create_repo(repo, private=private, exist_ok=True))
     before = ask("look at", lambda: api.model_info(repo))
@@ -213,20 +223,66 @@ def publish(
     return commit
 
 
+def account() -> str:
+    """The name of whoever is signed in. Raises HubError."""
+    if not get_token():
+        raise HubError(f"cannot tell who you are: {REASONS[401].partition(': ')[2]}.")
+    return patiently(time.monotonic() + FETCH_SECONDS, "ask who you are", lambda: HfApi().whoami())["name"]
+
+
+def open_private(repo: str) -> None:
+    """Makes sure that `repo` is there and private. Raises HubError."""
+    api, ends = HfApi(), time.monotonic() + FETCH_SECONDS
+    patiently(ends, f"create {repo}", lambda: api.create_repo(repo, private=True, exist_ok=True))
+    if not patiently(ends, f"look at {repo}", lambda: api.model_info(repo)).private:
+        raise HubError(f"{repo} is public: make it private on the Hub first, or name another repository.")
+
+
+def put(folder: Path, repo: str, place: str, *, message: str) -> None:
+    """Makes the directory `place` of a repository hold what `folder` holds, but for TensorBoard's. Raises HubError."""
+    upload = partial(
+        HfApi().upload_folder,
+        repo_id=repo,
+        folder_path=folder,
+        path_in_repo=place,
+        commit_message=message,
+        ignore_patterns=["events.out.*", ".*"],
+        delete_patterns=["*"],
+    )
+    patiently(time.monotonic() + PUBLISH_SECONDS, f"upload to {repo}", upload, seconds=PUBLISH_SECONDS)
+
+
+def put_file(file: Path, repo: str, place: str) -> str:
+    """Uploads a file into a directory of `place` that is named after its content, which costs nothing where it is there
+    already; returns its path in the repository. Raises HubError."""
+    path = f"{place}/{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}/{file.name}"
+    upload = partial(HfApi().upload_file, path_or_fileobj=file, path_in_repo=path, repo_id=repo)
+    upload = partial(upload, commit_message=f"Add {file.name}")
+    patiently(time.monotonic() + PUBLISH_SECONDS, f"upload to {repo}", upload, seconds=PUBLISH_SECONDS)
+    return path
+
+
+def files_in(repo: str, place: str) -> tuple[str, list[str]]:
+    """The newest commit of a repository, and the paths that it has below the directory `place`. Raises HubError."""
+    look = partial(HfApi().model_info, repo)
+    info = patiently(time.monotonic() + FETCH_SECONDS, f"look at {repo}", look)
+    return info.sha, [file.rfilename for file in info.siblings or () if file.rfilename.startswith(f"{place}/")]
+
+
 def collect(namespace: str, title: str, repos: Iterable[str]) -> str:
     """Puts repositories into a collection of that title; returns its address' last part. Raises HubError."""
     api, ends = HfApi(), time.monotonic() + PUBLISH_SECONDS
     what = f"fill the collection {title!r}"
-    slug = _patiently(ends, what, lambda: api.create_collection(title, namespace=namespace, exists_ok=True)).slug
+    slug = patiently(ends, what, lambda: api.create_collection(title, namespace=namespace, exists_ok=True)).slug
     for repo in repos:
-        _patiently(ends, what, lambda r=repo: api.add_collection_item(slug, r, "model", exists_ok=True))
+        patiently(ends, what, lambda r=repo: api.add_collection_item(slug, r, "model", exists_ok=True))
     return slug
 
 
 def deploy_space(folder: Path, space: str, *, hardware: str | None, private: bool) -> str:
     """Makes `space` a Gradio Space that holds exactly the files of `folder`; returns its address. Raises HubError."""
     api, ends = HfApi(), time.monotonic() + PUBLISH_SECONDS
-    url = _patiently(
+    url = patiently(
         ends,
         f"create the Space {space}",
         lambda: api.create_repo(
@@ -241,13 +297,13 @@ def deploy_space(folder: Path, space: str, *, hardware: str | None, private: boo
         commit_message="Deploy A3C Arcade",
         delete_patterns=["*"],
     )
-    _patiently(ends, f"upload to the Space {space}", upload, seconds=PUBLISH_SECONDS)
+    patiently(ends, f"upload to the Space {space}", upload, seconds=PUBLISH_SECONDS)
     return str(url)
 
 
 def listing(namespace: str, *, seconds: float = FETCH_SECONDS) -> list[Listed]:
     """The agents of our format that `namespace` has published, by name. Raises HubError."""
-    models = _within(
+    models = within(
         seconds,
         f"list the agents of {namespace}",
         lambda: list(HfApi().list_models(author=namespace, filter=TAG, cardData=True, full=True)),
@@ -261,21 +317,21 @@ def _listed(repo: str, card: ModelCardData | None, downloads: int | None, revisi
     return Listed(printable(repo, 200), printable(env, 200), printable(score, 200), downloads or 0, revision or "")
 
 
-def _patiently(ends: float, what: str, call: Callable[[], Result], *, seconds: float = FETCH_SECONDS) -> Result:
-    """`_within` so many seconds and before `ends`; again where the Hub was busy. `call` may be made twice."""
+def patiently(ends: float, what: str, call: Callable[[], Result], *, seconds: float = FETCH_SECONDS) -> Result:
+    """`within` so many seconds and before `ends`; again where the Hub was busy. `call` may be made twice."""
     for attempt in range(ATTEMPTS):
         try:
-            return _within(min(seconds, ends - time.monotonic()), what, call)
+            return within(min(seconds, ends - time.monotonic()), what, call)
         except HubError as error:
             pause = PAUSE_SECONDS * 2**attempt
             last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= ends
-            if last or isinstance(error.__cause__, (TimeoutError, HFValidationError)) or _status(error) not in BUSY:
+            if last or isinstance(error.__cause__, (TimeoutError, HFValidationError)) or status_of(error) not in BUSY:
                 raise
             time.sleep(pause)
     raise AssertionError
 
 
-def _within(seconds: float, what: str, call: Callable[[], Result]) -> Result:
+def within(seconds: float, what: str, call: Callable[[], Result]) -> Result:
     """What `call` returns, if it does so within `seconds`; it goes on unheard where it takes longer."""
     outcome: list[Result] = []
     errors: list[BaseException] = []
@@ -307,7 +363,7 @@ def _reasons(what: str) -> Iterator[None]:
         raise HubError(f"cannot {what}: {reason(error)}.") from error
 
 
-def _status(error: BaseException | None) -> int | None:
+def status_of(error: BaseException | None) -> int | None:
     """What the Hub answered with, which the client's errors may hide behind others; None where it did not answer."""
     while error is not None:
         if isinstance(error, RepositoryNotFoundError):
@@ -320,7 +376,7 @@ def _status(error: BaseException | None) -> int | None:
 
 def reason(error: BaseException) -> str:
     """Why the Hub did not do what it was asked for, and what to do, without a full stop."""
-    if status := _status(error):
+    if status := status_of(error):
         return REASONS.get(status, f"the Hub has trouble (status {status}): try again in a few minutes")
     if isinstance(error, TimeoutError):
         return "the Hub did not answer in time: check the network, or try again later"

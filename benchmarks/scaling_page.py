@@ -1,0 +1,101 @@
+"""docs/scaling.md: the plan to a thousand machines, with the figures that `benchmarks.scaling` has measured."""
+
+from pathlib import Path
+
+from benchmarks.scaling import COMPRESSIONS, Costs, Network, Prediction, costs_of, limits, remedies, simulate
+from benchmarks.text import table, where
+
+MACHINES, CORES = (1, 4, 16, 64, 256, 1000), 8
+"""Of the tables: machines, and the workers on each."""
+NETWORKS = {"1 Gbit/s, 0.5 ms": Network(0.0005, 1.25e8), "10 Gbit/s, 0.1 ms": Network(0.0001, 1.25e9)}
+
+PLAN = Path(__file__).with_name("scaling.md")
+"""The text of the page."""
+UNMEASURED = """## Figures
+
+None yet: run `python -m benchmarks.scaling measure` on a machine where nothing else runs, which writes them here.
+"""
+
+
+def page(result: dict | None) -> str:
+    """The whole page; `result` is None as long as nothing is measured."""
+    plan = PLAN.read_text(encoding="utf-8")
+    if result is None:
+        return f"{plan}\n{UNMEASURED}"
+    measured = [
+        "## Figures",
+        f"`python -m benchmarks.scaling measure` (its first lines tell how). {where(result)}",
+        "### What a message costs",
+        "Milliseconds: in the process that asks; over Ray with many messages under way, which is what the server can "
+        "serve; over Ray there and back for a message that is alone.",
+        costs_table(result),
+        "### The model and real trainings",
+        "Pong on two nodes that are simulated on one machine: there are no links, and its cores are there for all. The "
+        "model leaves out the core that the server takes, which shows most where workers take all of them.",
+        comparison(result),
+        "### How far it goes",
+        f"Predicted for Pong with {CORES} workers on each machine, weights as bfloat16.",
+        *(f"**{name}**\n\n{scale_table(result, network)}" for name, network in NETWORKS.items()),
+        "### What helps",
+        f"Predicted for Pong on {MACHINES[-1]} machines of {CORES} workers, {next(iter(NETWORKS))}.",
+        remedies_table(result, next(iter(NETWORKS.values()))),
+    ]
+    return f"{plan}\n" + "\n\n".join(measured) + "\n"
+
+
+def costs_table(result: dict) -> str:
+    """One row per recipe and type."""
+    rows = []
+    for each in result["messages"]:
+        costs = costs_of(result, each["recipe"], each["compression"])
+        times = [f"{1000 * each[key]:.2f}" for key in ("here", "served", "alone")]
+        rollout = (f"{1000 * costs.rollout:.1f}", f"{costs.steps:,}")
+        rows.append((each["recipe"], each["compression"], f"{each['bytes'] / 1e6:.2f}", *times, *rollout))
+    head = ("recipe", "type", "MB each way", "in process", "served", "alone", "rollout, ms", "steps of a rollout")
+    return table(head, rows)
+
+
+def comparison(result: dict) -> str:
+    """One row per real training, the model's figures beside it."""
+    costs = costs_of(result, "pong", "float32")
+    told = next(each for each in result["messages"] if (each["recipe"], each["compression"]) == ("pong", "float32"))
+    around = max(0.0, told["alone"] - told["served"])  # what a message takes besides its service
+    here = Costs(costs.rollout + around, costs.steps, costs.service, costs.size)
+    rows = []
+    for run in result["runs"]:
+        found = simulate(here, Network(0.0, 1.0), workers=run["workers"], cores=result["machine"]["cores"])
+        real = run["steps"] / run["seconds"]
+        ratio = f"{found.steps_per_second / real:.2f}"
+        speeds = (f"{real:,.0f}", f"{found.steps_per_second:,.0f}", ratio)
+        rows.append((run["workers"], *speeds, f"{run['staleness']:.2f}", f"{found.staleness:.2f}"))
+    return table(("workers", "steps/s", "predicted", "ratio", "staleness", "predicted"), rows)
+
+
+def scale_table(result: dict, network: Network) -> str:
+    """One row per number of machines."""
+    costs = costs_of(result, "pong", COMPRESSIONS[-1])
+    alone = simulate(costs, network, workers=CORES).steps_per_second
+    rows = []
+    for machines in MACHINES:
+        found = simulate(costs, network, workers=CORES * machines, machines=machines)
+        rows.append((machines, *predicted(found), f"{found.steps_per_second / alone / machines:.0%}"))
+    most = ", ".join(f"{what} {steps:,.0f}" for what, steps in limits(costs, network).items())
+    head = ("machines", "steps/s", "staleness", "server busy", "link busy", "of proportional")
+    return f"{table(head, rows)}\n\nThe most steps/s from other machines: {most}."
+
+
+def remedies_table(result: dict, network: Network) -> str:
+    """One row per change."""
+    full, half = (costs_of(result, "pong", compression) for compression in COMPRESSIONS)
+    rows = []
+    for name, (costs, together) in remedies(full, half, workers_of_machine=CORES).items():
+        workers = CORES * MACHINES[-1] // together
+        found = simulate(costs, network, workers=workers, machines=MACHINES[-1])
+        rows.append((name, *predicted(found)))
+    return table(("", "steps/s", "staleness", "server busy", "link busy"), rows)
+
+
+def predicted(found: Prediction) -> tuple[str, ...]:
+    """A prediction as cells."""
+    speed, busy = f"{found.steps_per_second:,.0f}", (f"{found.server:.0%}", f"{found.link:.0%}")
+    return speed, f"{found.staleness:,.0f}", *busy
