@@ -80,14 +80,15 @@ def described(offer: Offer) -> str:
     recipe, many = order.recipe, order.machines > 1
     goal = min(recipe.last_step, order.stop_at or recipe.last_step)
     cores = order.machines * flavor.cores
-    idle = f", {cores - recipe.workers} cores idle: --workers {cores} uses all" if recipe.workers < cores else ""
+    left = cores - recipe.workers
+    idle = f", {_some(left, 'core')} idle: --workers {cores} uses all" if left > 0 else ""
     begin = f" from {steps_of(offer.resume):,}" if offer.resume else ""
-    machines = f"{order.machines} machines {flavor.name}, one Ray cluster" if many else f"1 machine {flavor.name}"
+    machines = f"{_some(order.machines, 'machine')} {flavor.name}{', one Ray cluster' if many else ''}"
     again = f", {offer.attempts} times at most if it is taken away or fails" if offer.attempts > 1 else ""
     minutes = round(SAVE_SECONDS / 60)
     return "\n".join(
         [
-            f"train {recipe.env}{begin} to {goal:,} steps with {recipe.workers} workers, as {order.run}",
+            f"train {recipe.env}{begin} to {goal:,} steps with {_some(recipe.workers, 'worker')}, as {order.run}",
             f"  on     {machines} ({flavor.parts}{' each' if many else ''}){idle}",
             f"  for    {order.hours:g} h at most{again}",
             f"  costs  ${offer.dollars_an_hour:.2f} an hour, ${offer.dollars_at_most:.2f} at most",
@@ -97,6 +98,10 @@ def described(offer: Offer) -> str:
     )
 
 
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def new_name(recipe: Recipe) -> str:
     """A name for a run that no other has."""
     stem = re.sub(r"[^\w.-]", "-", recipe.env.removeprefix("ALE/"))
@@ -104,7 +109,7 @@ def new_name(recipe: Recipe) -> str:
 
 
 def start(offer: Offer) -> jobs.Job:
-    """Rents the machines; returns the job of the first. Raises HubError, and then none is left running."""
+    """Rents the machines; returns the job of the first. Raises HubError, ValueError, and then none is left running."""
     order = offer.order
     hub.open_private(order.repo)
     if offer.resume:
@@ -151,12 +156,12 @@ def _command(order: Order, package: str, role: str) -> str:
     extras += ["atari"] if is_atari(order.recipe.env) else []
     extras += ["box2d"] if not extras[1:] and "box2d" in str(gymnasium.spec(order.recipe.env).entry_point) else []
     extras += ["ray"] if order.machines > 1 else []
-    there = shlex.quote(f"{HERE}/{package}[{','.join(extras)}]")
+    repo, there = shlex.quote(order.repo), shlex.quote(f"{HERE}/{package}[{','.join(extras)}]")
     return "\n".join(
         [
             "set -e",
             f"export {BEGAN}=$(date +%s)",
-            f"uvx --from huggingface_hub hf download {shlex.quote(order.repo)} {package} --local-dir {HERE} --quiet",
+            f"uvx --from huggingface_hub hf download {repo} {package} --local-dir {HERE} --quiet >/dev/null",
             f"uv pip install --system --quiet --torch-backend auto {there}",
             f"cd {HERE}",
             f"exec python -m training.rented {role}",
