@@ -41,7 +41,7 @@
  * @property {number[][]} policies
  * @property {number[]} values
  * @property {number[]} rewards
- * @property {Record<string, string>} [looks] maps of what the agent looks at, in base64, by step
+ * @property {import("./watch/position.js").Looks} [looks] what the agent looks at
  * @property {string} [ended] why a game that is played by hand ended early
  */
 

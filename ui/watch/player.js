@@ -6,7 +6,7 @@ import { listenToKeys } from "./player_keys.js";
 import { makeLook } from "./player_look.js";
 import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
-import { append, chunkOf, differsInAge, firstAbove, forget, fresh } from "./position.js";
+import { append, chunkOf, differsInAge, forget, fresh, stepFrom, stepTo } from "./position.js";
 
 const START = 1.5; // seconds that are there before the game moves, so that it need not stop again
 const SPEEDS = [0.5, 1, 2, 4];
@@ -60,8 +60,8 @@ export function mount({ element, props, watch }, source = server) {
   const thoughts = make("div", "thoughts");
   const choices = make("div", "choices", "", { role: "img" });
   const curves = [
-    curve("Return so far", (steps) => steps.returns),
-    curve("Value: what it still expects", (steps) => steps.values),
+    curve("Return so far", (steps) => steps.returns, stepTo),
+    curve("Value: what it still expects", (steps) => steps.values, stepChosen),
   ];
   thoughts.append(choices, ...curves.map((part) => part.figure));
   root.append(shot, transport, status, thoughts);
@@ -131,6 +131,7 @@ export function mount({ element, props, watch }, source = server) {
 
   function take(mine, { header, ...content }) {
     if (header.game) begin(mine, header.game);
+    if (mine.drawn === mine.pictures - 1) mine.drawn = -1; // what was chosen from it comes now
     append(mine, header, content);
     const { steps } = mine;
     bar.max = String(mine.pictures - 1);
@@ -188,7 +189,9 @@ export function mount({ element, props, watch }, source = server) {
     if (trouble || !ticket.agent) return trouble;
     if (!about) return `${ticket.agent} is starting.`;
     if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
-    if (root.dataset.state === "waiting" && now - since > PATIENCE) return "Waiting for the next pictures.";
+    if (root.dataset.state === "waiting" && now - since > PATIENCE) {
+      return look.waits(stepFrom(game, game.painted)) ? "Waiting to see what it looks at." : "Waiting for the next pictures.";
+    }
     if (!over || game.position < game.pictures - 1) return "";
     const after = next.news(now);
     if (game.ending) return `${game.ending} ${after}`.trim();
@@ -198,10 +201,16 @@ export function mount({ element, props, watch }, source = server) {
 
   // --- Position ---
 
-  // The step that led to a picture: the first whose pictures end behind it.
-  function stepOf(picture, { steps } = game) {
-    return firstAbove(steps.ends, picture);
+  function stepOf(picture, of = game) {
+    return stepTo(of, picture);
   }
+
+  // The step whose choice and value are shown with a picture: the one that the agent chose from it, or else its last.
+  function stepChosen(of, picture) {
+    const step = stepFrom(of, picture);
+    return step < 0 ? stepTo(of, picture) : step;
+  }
+
   const pictureOf = (step) => (game.steps.ends[Math.min(step, game.steps.ends.length - 1)] ?? 1) - 1;
 
   function seek(picture) {
@@ -283,6 +292,7 @@ export function mount({ element, props, watch }, source = server) {
     const part = await pictures(index);
     if (mine !== game || mine.drawn !== picture) return;
     paint(canvas, part, picture - mine.starts[index]);
+    mine.painted = picture;
     if (index + 1 < mine.chunks.length) pictures(index + 1);
   }
 
@@ -325,7 +335,8 @@ export function mount({ element, props, watch }, source = server) {
     choices.setAttribute("aria-label", `The agent chooses ${game.about.actions[action] ?? action}`);
   }
 
-  function curve(label, values) {
+  // `place` finds the step whose number is shown with a picture.
+  function curve(label, values, place) {
     const figure = make("figure", "curve live");
     const caption = make("figcaption", "");
     const output = make("output", "");
@@ -375,7 +386,7 @@ export function mount({ element, props, watch }, source = server) {
       for (let i = 0; i < all.length; i += every) pen.lineTo(x(i), y(all[i]));
       pen.lineTo(x(all.length - 1), y(all[all.length - 1]));
       pen.stroke();
-      const now = stepOf(Math.floor(game.position));
+      const now = place(game, Math.floor(game.position));
       pen.fillStyle = style.color;
       pen.fillRect(Math.min(width - ratio, x(now)), 0, ratio, height);
       output.textContent = brief(all[now]);
@@ -400,8 +411,10 @@ export function mount({ element, props, watch }, source = server) {
       const end = game.pictures - 1;
       if (game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
       else if (game.position >= end) game.rolling = false;
-      if (game.playing && game.want === null && game.rolling) {
-        game.position = Math.min(end, game.position + passed * game.about.rate * pace);
+      const goal = Math.min(end, game.position + passed * game.about.rate * pace);
+      const late = look.waits(stepFrom(game, Math.floor(goal)));
+      if (game.playing && game.want === null && game.rolling && !late) {
+        game.position = goal;
         if (game.position >= end && game.over) {
           pause();
           next.ended(now);
@@ -412,7 +425,7 @@ export function mount({ element, props, watch }, source = server) {
         game.drawn = picture;
         draw(picture);
         const step = stepOf(picture);
-        showChoices(step);
+        showChoices(stepChosen(game, picture));
         curves.forEach((part) => part.draw());
         bar.value = String(picture);
         note.textContent = `Return ${brief(game.steps.returns[step])}`;
@@ -421,8 +434,8 @@ export function mount({ element, props, watch }, source = server) {
       }
       const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));
       put(time, `${at} / ${whole}${game.over ? "" : " …"}`);
-      if (game.want === null) look.at(stepOf(picture));
-      const state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
+      if (game.want === null) look.at(stepFrom(game, game.painted));
+      const state = game.playing ? (game.rolling && game.position < end && !late ? "playing" : "waiting") : "paused";
       if (state !== root.dataset.state) since = now;
       root.dataset.state = state;
       toggle.textContent = game.playing ? "❚❚" : "▶";

@@ -1,5 +1,7 @@
 // Games that were recorded as files (see ui/site/record.py): the chunks that a server would have sent, some to a file.
 import { inflater } from "../chunk.js";
+import { LOOK_NOTE } from "./live.js";
+import { chunkOf } from "./position.js";
 
 /**
  * A recorded game in the index.
@@ -51,9 +53,7 @@ export function recordedGames(games, directory) {
   let open = { game: /** @type {Recorded | null} */ (null), chunks: /** @type {ArrayBuffer[]} */ ([]), files: 0 };
   return {
     ahead: Infinity,
-    lookNote:
-      "Bright is where hiding that part of the picture would change its choice most, as in Greydanus et al. 2018. " +
-      "The maps were made when the game was recorded, for its first minute or so.",
+    lookNote: `${LOOK_NOTE} The maps were made when the game was recorded, for its first minute or so.`,
 
     async chunk(ticket, n, ahead, stop) {
       const game = found(games, ticket);
@@ -73,11 +73,8 @@ export function recordedGames(games, directory) {
     },
 
     async look(game, step) {
-      const packed = game.chunks.map((chunk) => chunk.looks?.[step]).find(Boolean);
-      if (!packed) return { status: 404 };
-      const cells = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-      const side = Math.sqrt(cells.length);
-      return { status: 200, map: Array.from({ length: side }, (_, row) => [...cells.subarray(row * side, (row + 1) * side)]) };
+      const { looks } = game.chunks[chunkOf(game.chunks.map((chunk) => chunk.first), step)];
+      return { status: 200, looks: { [step]: null, ...looks } };
     },
   };
 }
