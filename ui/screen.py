@@ -2,6 +2,7 @@
 
 from html import escape
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 import gradio as gr
 from gradio.data_classes import FileData
@@ -14,6 +15,16 @@ from ui.modules import mounted
 
 PLAIN: dict[str, Any] = {"apply_default_css": False, "js_on_load": None}
 """HTML that this app styles itself and that does nothing when it is clicked."""
+
+
+LONGEST_QUERY = 2000
+"""Of an address that a page's script sends."""
+
+
+def query_of(event: gr.EventData) -> dict[str, str]:
+    """The query that a page's script tells with an event, as `visit` does; empty where it tells none."""
+    told = event._data.get("query") if isinstance(event._data, dict) else None
+    return dict(parse_qsl(told)) if isinstance(told, str) and len(told) < LONGEST_QUERY else {}
 
 
 class Shot(NamedTuple):

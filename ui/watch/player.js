@@ -1,6 +1,8 @@
 // A player of games that are cut into chunks (see ui/broadcast/chunks.py): a canvas, what moves it, and what the agent thinks.
 // Where the chunks come from is its source's business: a server that plays them, or files.
+import * as address from "../address.js";
 import { brief, lay, make, minus, opened, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
+import { SHEET, share } from "../share.js";
 import { query, server } from "./live.js";
 import { listenToKeys } from "./player_keys.js";
 import { makeLook } from "./player_look.js";
@@ -20,7 +22,7 @@ const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seco
  * @param {import("../chunk.js").Host} host
  * @param {import("./position.js").Source} source
  */
-export function mount({ element, props, watch }, source = server) {
+export function mount({ element, props, watch, trigger }, source = server) {
   if (!element.isConnected) return;
   const here = whileConnected(element);
   const root = /** @type {HTMLElement} */ (element.querySelector(".player"));
@@ -47,7 +49,7 @@ export function mount({ element, props, watch }, source = server) {
   const bar = make("input", "seek", "", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Position in the game" });
   const time = make("span", "time");
   const speed = button("Speed 1×", "1×", () => setSpeed(SPEEDS[(SPEEDS.indexOf(pace) + 1) % SPEEDS.length]));
-  const link = button("Copy a link to this moment", "Link", copyLink);
+  const link = button(`${SHEET ? "Share" : "Copy"} a link to this moment`, SHEET ? "Share" : "Link", shareLink);
   transport.append(toggle, back, forth, bar, time, speed, link);
   if (source.video) {
     const save = button("MP4: download the whole game as a video", "MP4", () => download(save, "video", source.video(game.ticket)));
@@ -77,8 +79,8 @@ export function mount({ element, props, watch }, source = server) {
   const next = makeNext({ button, still, another: () => source.another?.(element) ?? null, here });
   transport.append(next.toggle, keys);
 
-  const look = makeLook({ canvas, shot, button, say, source, current: () => game });
-  const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose: (other) => (game = other) });
+  const look = makeLook({ canvas, shot, button, say, source, current: () => game, changed: tellAddress });
+  const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose });
   look.extras.append(...nudges.parts);
   transport.after(look.extras, look.note);
 
@@ -88,6 +90,36 @@ export function mount({ element, props, watch }, source = server) {
   let game = fresh(/** @type {import("./position.js").Ticket} */ ({}));
   let answer = { sentence: "", until: 0 }; // what the visitor was last told of a press, and until when
 
+  // The address tells what is shown, where this is the player of a tab.
+  const { tab } = root.dataset;
+  let leaving = false; // for a game that has yet to come
+  function tellAddress() {
+    if (!tab || leaving || !game.ticket.agent) return;
+    const at = game.want ?? stepOf(Math.floor(game.position));
+    address.tell(tab, query(game.ticket), { at: at || null, speed: pace === 1 ? null : pace, look: look.purpose() });
+  }
+
+  // The game, the moment and the settings of an address to which the visitor has gone back.
+  function comeBack(asked) {
+    leaving = true;
+    adjust(asked);
+    const named = query(/** @type {any} */ (Object.fromEntries(asked)));
+    leaving = String(query(game.ticket)) !== String(named);
+    if (leaving) trigger("visit", { query: String(asked) });
+    else goTo(Number(asked.get("at")));
+  }
+
+  function adjust(asked) {
+    setSpeed(SPEEDS.find((each) => each === Number(asked.get("speed"))) ?? 1);
+    look.set(asked.get("look"));
+  }
+
+  function choose(other) {
+    game = other;
+    leaving = false;
+    tellAddress();
+  }
+
   function open(ticket) {
     if (!ticket?.agent) return;
     const before = game;
@@ -96,6 +128,8 @@ export function mount({ element, props, watch }, source = server) {
     game.want = Number(ticket.at) || (stays ? stepOf(Math.floor(before.position), before) : 0) || null;
     game.playing = stays ? before.playing : !still;
     if (answer.until < Infinity) answer.until = 0;
+    leaving = false;
+    tellAddress();
     fetchMore();
   }
 
@@ -217,6 +251,11 @@ export function mount({ element, props, watch }, source = server) {
     game.position = Math.max(0, Math.min(picture, game.pictures - 1));
   }
 
+  function goTo(step) {
+    if (step < game.steps.ends.length) seek(pictureOf(step));
+    else game.want = step;
+  }
+
   function step(count) {
     pause();
     seek(pictureOf(Math.max(0, stepOf(Math.floor(game.position)) + count)));
@@ -237,19 +276,14 @@ export function mount({ element, props, watch }, source = server) {
     speed.textContent = `${value}×`;
     speed.title = `Speed ${value}×`;
     speed.setAttribute("aria-label", speed.title);
+    tellAddress();
   }
 
-  async function copyLink() {
-    const { ticket } = game;
-    const address = new URL(location.href);
-    address.search = String(query(ticket, { at: stepOf(Math.floor(game.position)) }));
-    history.replaceState(null, "", address);
-    try {
-      await navigator.clipboard.writeText(address.href);
-      say("The link to this moment is copied.");
-    } catch {
-      say("The link to this moment is in the address bar.");
-    }
+  async function shareLink() {
+    tellAddress();
+    const done = await share(address.shared());
+    if (done === "copied") say("The link to this moment is copied.");
+    else if (done === "kept") say("The link to this moment is in the address bar.");
   }
 
   // A link alone could not say that the server makes the file for a while, nor why it does not.
@@ -431,6 +465,7 @@ export function mount({ element, props, watch }, source = server) {
         note.textContent = `Return ${brief(game.steps.returns[step])}`;
         bar.setAttribute("aria-valuetext", `${clock(picture / game.about.rate)}, step ${step}`);
         canvas.dataset.step = String(step);
+        tellAddress();
       }
       const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));
       put(time, `${at} / ${whole}${game.over ? "" : " …"}`);
@@ -451,6 +486,10 @@ export function mount({ element, props, watch }, source = server) {
   document.addEventListener("visibilitychange", () => fetchMore(), { signal: here });
   whenResized(shot, layPicture, here);
 
+  if (tab) {
+    address.onReturn(tab, comeBack);
+    adjust(new URL(location.href).searchParams);
+  }
   watch("value", () => open(props.value));
   open(props.value);
   requestAnimationFrame(tick);

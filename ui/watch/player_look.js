@@ -11,13 +11,16 @@ const KEPT = 2000; // steps whose maps are kept
  * Lays the light over a player's canvas; `current` is the game that it shows.
  * @param {{ canvas: HTMLCanvasElement, shot: HTMLElement, source: import("./position.js").Source,
  *   button: (label: string, text: string, act: () => void) => HTMLButtonElement, say: (sentence: string) => void,
- *   current: () => import("./position.js").Game }} player
+ *   current: () => import("./position.js").Game, changed: () => void }} player
  */
-export function makeLook({ canvas, shot, button, say, source, current }) {
+export function makeLook({ canvas, shot, button, say, source, current, changed }) {
   const extras = make("div", "extras");
   const group = make("div", "looking", "", { role: "group", "aria-label": "What it looks at" });
   const buttons = PURPOSES.map((purpose, number) => {
-    const made = button(`Show what it looks at for its ${purpose}`, purpose, () => setLook(looking === number ? -1 : number));
+    const made = button(`Show what it looks at for its ${purpose}`, purpose, () => {
+      setLook(looking === number ? -1 : number);
+      changed();
+    });
     made.title = source.lookNote;
     return made;
   });
@@ -114,5 +117,14 @@ export function makeLook({ canvas, shot, button, say, source, current }) {
     light.hidden = false;
   }
 
-  return { extras, picture, note, lay, at, waits };
+  return {
+    extras,
+    picture,
+    note,
+    lay,
+    at,
+    waits,
+    purpose: () => PURPOSES[looking],
+    set: (purpose) => setLook(PURPOSES.indexOf(purpose)),
+  };
 }
