@@ -151,6 +151,46 @@ def test_a_younger_agent_is_shown_at_the_same_moment(browser, site):
         expect(page.locator(".player")).to_have_attribute("data-state", "paused")
 
 
+APART = """
+() => new Promise((done) => {
+  const canvases = [...document.querySelectorAll(".player .shot canvas[data-step]")];
+  const apart = [];
+  const look = () => {
+    const [one, other] = canvases.map((each) => Number(each.dataset.step));
+    apart.push(one - other);
+    if (apart.length > 30) done(apart);
+    else requestAnimationFrame(look);
+  };
+  look();
+})
+"""
+"""How many steps two games are apart, frame by frame."""
+
+
+@needs_chromium
+def test_another_age_is_shown_beside_in_step_with_the_game(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=0&at=20&beside=25") as page:
+        first, other = page.locator(".player canvas").first, page.locator(".shot.beside canvas")
+        page.locator(".player[data-state=playing]").wait_for()
+        expect(page.locator(".shot.beside .name")).to_have_text("cartpole, at 25 % of training")
+        apart = page.evaluate(APART)
+        assert set(apart) == {0}
+        first.press(" ")
+        first.press("Home")
+        first.press(".")
+        for canvas in (first, other):
+            expect(canvas).to_have_attribute("data-step", "1")
+        page.get_by_label("Beside it:").select_option("untrained")
+        expect(page.locator(".shot.beside .name")).to_have_text("cartpole, at 0 % of training")
+        expect(other).to_have_attribute("data-step", "1")
+        expect(page).to_have_url(re.compile("beside=0"))
+        page.get_by_role("button", name="Push left").click()
+        first.press("End")
+        expect(page.locator(".shot.beside .note")).to_contain_text("Over")
+        page.get_by_label("Beside it:").select_option("nothing")
+        expect(other).to_be_hidden()
+
+
 @needs_chromium
 def test_the_keys_are_told(browser, site):
     with visit(browser, site, "index.html?agent=cartpole&seed=0") as page:

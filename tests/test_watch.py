@@ -36,6 +36,7 @@ from ui.broadcast.sights import LOOKS, maps_from, sight_of
 from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff
 from ui.line import Line
 from ui.watch.early import BeginEarly
+from ui.watch.player import showing
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
@@ -136,6 +137,12 @@ def test_an_address_names_nudges():
     asked = {"agent": "cartpole", "nudges": "120.left-120.left-340.right"}
     assert ticket_of(asked).nudges == (Perturbation(120, "left"), Perturbation(120, "left"), Perturbation(340, "right"))
     assert written(ticket_of(asked).nudges) == asked["nudges"]
+
+
+def test_beside_a_game_are_its_agents_other_ages_and_other_agents_of_the_game():
+    offered = showing(ticket_of({"agent": "pong", "snapshot": "12"}))["others"]
+    ages = [{"snapshot": age} for age in zoo.entries()["pong"].snapshots if age != 12]
+    assert offered == [*ages, {"agent": "pong_lstm", "snapshot": 100}]
 
 
 @pytest.mark.parametrize(

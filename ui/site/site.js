@@ -2,7 +2,7 @@
 import { mount as mountZoo } from "../agents/zoo.js";
 import { runTimelines } from "../how/how.js";
 import { mount as mountPlayer } from "../watch/player.js";
-import { recordedGames } from "../watch/recorded.js";
+import { found, recordedGames } from "../watch/recorded.js";
 import { playedHere } from "./simulation.js";
 import { make } from "../chunk.js";
 
@@ -88,9 +88,18 @@ async function watch(cabinet) {
     }
   }
 
+  // What can be watched beside a game: the same agent at other ages, and others that played the same game.
+  function others(ticket) {
+    const there = (other) => played[other.agent ?? ticket.agent] || found(games, { ...ticket, ...other });
+    const { env, stages } = agents.find(({ name }) => name === ticket.agent);
+    const ages = Object.keys(stages).map((age) => ({ snapshot: Number(age) }));
+    const rivals = agents.filter((agent) => agent.env === env && agent.name !== ticket.agent).map(({ name }) => ({ agent: name, snapshot: 100 }));
+    return [...ages.filter(({ snapshot }) => snapshot !== ticket.snapshot), ...rivals].filter(there);
+  }
+
   function open(asked, at = null) {
     const ticket = choose(asked);
-    props.value = { ...ticket, at };
+    props.value = { ...ticket, at, others: others(ticket) };
     show();
     return ticket;
   }

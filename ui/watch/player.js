@@ -1,14 +1,16 @@
 // A player of games that are cut into chunks (see ui/broadcast/chunks.py): a canvas, what moves it, and what the agent thinks.
 // Where the chunks come from is its source's business: a server that plays them, or files.
 import * as address from "../address.js";
-import { brief, lay, make, minus, opened, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
+import { brief, lay, make, minus, whenResized, whileConnected } from "../chunk.js";
 import { SHEET, share } from "../share.js";
 import { query, server } from "./live.js";
 import { listenToKeys } from "./player_keys.js";
+import { makeBeside } from "./player_beside.js";
 import { makeLook } from "./player_look.js";
 import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
-import { append, chunkOf, differsInAge, forget, fresh, stepFrom, stepTo } from "./position.js";
+import { differsInAge, fresh, stepFrom, stepTo } from "./position.js";
+import { draw, fetchChunk } from "./reel.js";
 
 const START = 1.5; // seconds that are there before the game moves, so that it need not stop again
 const SPEEDS = [0.5, 1, 2, 4];
@@ -66,7 +68,9 @@ export function mount({ element, props, watch, trigger }, source = server) {
     curve("Value: what it still expects", (steps) => steps.values, stepChosen),
   ];
   thoughts.append(choices, ...curves.map((part) => part.figure));
-  root.append(shot, transport, status, thoughts);
+  const films = make("div", "films");
+  films.append(shot);
+  root.append(films, transport, status, thoughts);
   const inGame = (act) => (value) => game.about && act(value);
   const keys = listenToKeys(root, button, {
     toggle: inGame(() => (game.playing ? pause() : play())),
@@ -81,13 +85,15 @@ export function mount({ element, props, watch, trigger }, source = server) {
 
   const look = makeLook({ canvas, shot, button, say, source, current: () => game, changed: tellAddress });
   const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose });
-  look.extras.append(...nudges.parts);
+  const beside = makeBeside({ films, source, current: () => game, pace: () => pace, unseen: () => unseen(), laid: layBeside, changed: tellAddress });
+  look.extras.append(...nudges.parts, beside.choice);
   transport.after(look.extras, look.note);
 
   // --- A game ---
 
   let pace = 1; // the speed, which stays from game to game
   let game = fresh(/** @type {import("./position.js").Ticket} */ ({}));
+  let others = /** @type {import("./player_beside.js").Other[]} */ ([]); // that can be shown beside it
   let answer = { sentence: "", until: 0 }; // what the visitor was last told of a press, and until when
 
   // The address tells what is shown, where this is the player of a tab.
@@ -96,7 +102,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   function tellAddress() {
     if (!tab || leaving || !game.ticket.agent) return;
     const at = game.want ?? stepOf(Math.floor(game.position));
-    address.tell(tab, query(game.ticket), { at: at || null, speed: pace === 1 ? null : pace, look: look.purpose() });
+    address.tell(tab, query(game.ticket), { at: at || null, speed: pace === 1 ? null : pace, look: look.purpose(), beside: beside.chosen() || null });
   }
 
   // The game, the moment and the settings of an address to which the visitor has gone back.
@@ -112,10 +118,12 @@ export function mount({ element, props, watch, trigger }, source = server) {
   function adjust(asked) {
     setSpeed(SPEEDS.find((each) => each === Number(asked.get("speed"))) ?? 1);
     look.set(asked.get("look"));
+    beside.choose(asked.get("beside"));
   }
 
   function choose(other) {
     game = other;
+    beside.offer(others);
     leaving = false;
     tellAddress();
   }
@@ -128,6 +136,8 @@ export function mount({ element, props, watch, trigger }, source = server) {
     game.want = Number(ticket.at) || (stays ? stepOf(Math.floor(before.position), before) : 0) || null;
     game.playing = stays ? before.playing : !still;
     if (answer.until < Infinity) answer.until = 0;
+    others = (tab && ticket.others) || [];
+    beside.offer(others);
     leaving = false;
     tellAddress();
     fetchMore();
@@ -138,36 +148,17 @@ export function mount({ element, props, watch, trigger }, source = server) {
 
   async function fetchMore() {
     const mine = game;
-    if (!mine.ticket.agent || mine.fetching || mine.over || mine.failed || unseen()) return;
-    const ahead = Math.max(0, mine.pictures - mine.position);
-    if (mine.about && mine.want === null && ahead > source.ahead * mine.about.rate * Math.max(1, pace)) return;
-    mine.fetching = true;
-    try {
-      const left = mine.about ? Math.floor(ahead / mine.about.rate / pace) : 0;
-      const got = await source.chunk(mine.ticket, mine.chunks.length, left);
-      if (mine !== game) return;
-      if (got.status < 300) mine.trouble = "";
-      if (got.status === 200) take(mine, got.played ?? opened(got.buffer));
-      else if (got.status === 204) Object.assign(mine, { over: true, ending: got.error });
-      else if (got.status !== 202) {
-        mine.failed = got.status !== 503;
-        mine.trouble = got.error;
-        if (!mine.failed) await new Promise((wake) => setTimeout(wake, 1000 + 1000 * Math.random()));
-      }
-    } catch {
-      mine.trouble = "The connection is lost; the game goes on when it is back.";
-      await new Promise((wake) => setTimeout(wake, 1000));
-    } finally {
-      mine.fetching = false;
-    }
-    if (mine === game) setTimeout(fetchMore, mine.chunks.length ? 0 : 200);
+    const wanted = () => mine === game;
+    const before = mine.pictures;
+    if (unseen() || !(await fetchChunk(mine, source, { pace, begin: (about) => begin(mine, about), wanted })) || !wanted()) return;
+    if (mine.pictures > before || mine.over) taken(mine, before);
+    setTimeout(fetchMore, mine.chunks.length ? 0 : 200);
   }
 
-  function take(mine, { header, ...content }) {
-    if (header.game) begin(mine, header.game);
-    if (mine.drawn === mine.pictures - 1) mine.drawn = -1; // what was chosen from it comes now
-    append(mine, header, content);
+  // More has come of a game that had so many pictures, or its end.
+  function taken(mine, before) {
     const { steps } = mine;
+    if (mine.drawn === before - 1) mine.drawn = -1; // what was chosen from that picture is here now
     bar.max = String(mine.pictures - 1);
     if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
       seek(pictureOf(mine.want));
@@ -195,8 +186,16 @@ export function mount({ element, props, watch, trigger }, source = server) {
   function layPicture() {
     if (!game.about) return lay(look.picture, 4 / 3);
     const { width, height, pixel } = game.about;
-    const coarse = pixel[0] !== pixel[1]; // a console's
-    lay(look.picture, (width * pixel[1]) / (height * pixel[0]), coarse && [width, height]);
+    const shape = (width * pixel[1]) / (height * pixel[0]);
+    const cells = pixel[0] !== pixel[1] && /** @type {[number, number]} */ ([width, height]); // a console's
+    lay(look.picture, shape, cells);
+    beside.lay(shape, cells);
+  }
+
+  function layBeside() {
+    films.classList.toggle("pair", films.childElementCount > 1);
+    layPicture();
+    curves.forEach((part) => part.draw());
   }
 
   function nudgedWords({ nudges }) {
@@ -306,30 +305,6 @@ export function mount({ element, props, watch, trigger }, source = server) {
     }
   }
 
-  // --- Pictures ---
-
-  async function pictures(index) {
-    const found = game.decoded.get(index);
-    if (found) return found;
-    const { about, decoded } = game;
-    const promise = unpacked(game.chunks[index].data, about.width * about.height);
-    decoded.set(index, promise);
-    forget(decoded, game.chunks);
-    return promise;
-  }
-
-  async function draw(picture) {
-    const mine = game;
-    const index = chunkOf(mine.starts, picture);
-    const { paint: paintHere } = mine.chunks[index];
-    if (paintHere) return paintHere(canvas, picture - mine.starts[index]);
-    const part = await pictures(index);
-    if (mine !== game || mine.drawn !== picture) return;
-    paint(canvas, part, picture - mine.starts[index]);
-    mine.painted = picture;
-    if (index + 1 < mine.chunks.length) pictures(index + 1);
-  }
-
   // --- What the agent thinks ---
 
   function layChoices(about) {
@@ -385,6 +360,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
 
     function drawCurve() {
       const all = values(game.steps);
+      const theirs = values(beside.steps());
       const ratio = devicePixelRatio || 1;
       const [width, height] = [paper.clientWidth * ratio, paper.clientHeight * ratio];
       if (!width) return;
@@ -395,12 +371,13 @@ export function mount({ element, props, watch, trigger }, source = server) {
       const pen = paper.getContext("2d");
       pen.clearRect(0, 0, width, height);
       if (!all.length) return;
-      let [least, most] = bounds(all);
+      let [least, most] = bounds([...all, ...theirs]);
+      const last = Math.max(1, all.length - 1, theirs.length - 1);
       if (most - least < 1e-6) most = least + 1;
       high.textContent = brief(most);
       low.textContent = brief(least);
       const style = getComputedStyle(figure);
-      const x = (i) => (i / Math.max(1, all.length - 1)) * width;
+      const x = (i) => (i / last) * width;
       const y = (value) => height - 2 * ratio - ((value - least) / (most - least)) * (height - 4 * ratio);
       pen.strokeStyle = style.getPropertyValue("--line");
       pen.lineWidth = ratio;
@@ -413,13 +390,17 @@ export function mount({ element, props, watch, trigger }, source = server) {
         game.steps.rewards.forEach((reward, i) => reward && pen.fillRect(x(i), reward > 0 ? 0 : height - 6 * ratio, ratio, 6 * ratio));
       }
       nudges.draw(pen, x, height, ratio);
-      pen.strokeStyle = style.getPropertyValue("--accent");
-      pen.lineWidth = 2 * ratio;
-      pen.beginPath();
-      const every = Math.max(1, Math.floor(all.length / width));
-      for (let i = 0; i < all.length; i += every) pen.lineTo(x(i), y(all[i]));
-      pen.lineTo(x(all.length - 1), y(all[all.length - 1]));
-      pen.stroke();
+      const trace = (numbers, colour, thickness) => {
+        pen.strokeStyle = style.getPropertyValue(colour);
+        pen.lineWidth = thickness * ratio;
+        pen.beginPath();
+        const every = Math.max(1, Math.floor(numbers.length / width));
+        for (let i = 0; i < numbers.length; i += every) pen.lineTo(x(i), y(numbers[i]));
+        pen.lineTo(x(numbers.length - 1), y(numbers.at(-1)));
+        pen.stroke();
+      };
+      if (theirs.length) trace(theirs, "--quiet", 1.25);
+      trace(all, "--accent", 2);
       const now = place(game, Math.floor(game.position));
       pen.fillStyle = style.color;
       pen.fillRect(Math.min(width - ratio, x(now)), 0, ratio, height);
@@ -428,13 +409,18 @@ export function mount({ element, props, watch, trigger }, source = server) {
 
     paper.addEventListener("click", (event) => {
       const share = (event.clientX - paper.getBoundingClientRect().left) / paper.clientWidth;
-      seek(pictureOf(Math.round(share * (game.steps.ends.length - 1))));
+      const last = Math.max(game.steps.ends.length, beside.steps().ends.length) - 1;
+      seek(pictureOf(Math.round(share * last)));
     });
     new ResizeObserver(drawCurve).observe(paper);
     return { figure, draw: drawCurve };
   }
 
   // --- Time ---
+
+  function light() {
+    if (game.want === null) look.at(stepFrom(game, game.painted));
+  }
 
   let latest = 0;
   let since = 0; // when its state was last another
@@ -446,7 +432,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
       if (game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
       else if (game.position >= end) game.rolling = false;
       const goal = Math.min(end, game.position + passed * game.about.rate * pace);
-      const late = look.waits(stepFrom(game, Math.floor(goal)));
+      const late = look.waits(stepFrom(game, Math.floor(goal))) || beside.waits(goal);
       if (game.playing && game.want === null && game.rolling && !late) {
         game.position = goal;
         if (game.position >= end && game.over) {
@@ -456,20 +442,20 @@ export function mount({ element, props, watch, trigger }, source = server) {
       }
       const picture = Math.floor(game.position);
       if (picture !== game.drawn) {
-        game.drawn = picture;
-        draw(picture);
+        const mine = game;
+        draw(game, canvas, picture, () => mine === game).then(light); // both before the browser shows either
         const step = stepOf(picture);
         showChoices(stepChosen(game, picture));
         curves.forEach((part) => part.draw());
         bar.value = String(picture);
         note.textContent = `Return ${brief(game.steps.returns[step])}`;
         bar.setAttribute("aria-valuetext", `${clock(picture / game.about.rate)}, step ${step}`);
-        canvas.dataset.step = String(step);
         tellAddress();
       }
       const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));
       put(time, `${at} / ${whole}${game.over ? "" : " …"}`);
-      if (game.want === null) look.at(stepFrom(game, game.painted));
+      beside.at(game.position);
+      light();
       const state = game.playing ? (game.rolling && game.position < end && !late ? "playing" : "waiting") : "paused";
       if (state !== root.dataset.state) since = now;
       root.dataset.state = state;

@@ -34,7 +34,7 @@ export const KEYS = [
  * @param {{ key: string, ctrlKey?: boolean, metaKey?: boolean, altKey?: boolean, target?: { tagName?: string } | null }} event
  */
 export function entryOf({ key, ctrlKey, metaKey, altKey, target }) {
-  if (ctrlKey || metaKey || altKey || (key === " " && target?.tagName === "BUTTON")) return undefined;
+  if (ctrlKey || metaKey || altKey || target?.tagName === "SELECT" || (key === " " && target?.tagName === "BUTTON")) return undefined;
   const lower = key.length === 1 ? key.toLowerCase() : key; // with Caps Lock too
   return KEYS.find(({ keys }) => keys.includes(lower));
 }

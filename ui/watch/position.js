@@ -3,7 +3,7 @@
 /**
  * Which game: the same ticket is the same game. `at` is the step to begin with.
  * @typedef {{ agent: string, seed?: number, snapshot?: number, actions?: string, protocol?: string, nudges?: string,
- *   at?: number | string | null }} Ticket
+ *   at?: number | string | null, others?: import("./player_beside.js").Other[] }} Ticket
  */
 
 /**

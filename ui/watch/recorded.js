@@ -44,13 +44,31 @@ export const found = (games, ticket) =>
     ["agent", "seed", "snapshot", "actions", "protocol"].every((part) => ticket[part] === undefined || String(game[part]) === String(ticket[part])));
 
 /**
+ * A function that keeps what it made of the latest keys: two games may be watched side by side.
+ * @template Key, Value
+ * @template {any[]} More
+ * @param {(key: Key, ...more: More) => Value} made
+ * @returns {(key: Key, ...more: More) => Value}
+ */
+export function latest(made, most = 2) {
+  const kept = /** @type {Map<Key, Value>} */ (new Map());
+  return (key, ...more) => {
+    const value = kept.has(key) ? kept.get(key) : made(key, ...more);
+    kept.delete(key);
+    kept.set(key, value);
+    if (kept.size > most) kept.delete(kept.keys().next().value);
+    return value;
+  };
+}
+
+/**
  * A source of recorded games, whose files lie in a directory.
  * @param {Recorded[]} games
  * @param {URL} directory
  * @returns {import("./position.js").Source}
  */
 export function recordedGames(games, directory) {
-  let open = { game: /** @type {Recorded | null} */ (null), chunks: /** @type {ArrayBuffer[]} */ ([]), files: 0 };
+  const open = latest(/** @type {(game: Recorded) => { chunks: ArrayBuffer[], files: number }} */ (() => ({ chunks: [], files: 0 })));
   return {
     ahead: Infinity,
     lookNote: `${LOOK_NOTE} The maps were made when the game was recorded, for its first minute or so.`,
@@ -58,8 +76,7 @@ export function recordedGames(games, directory) {
     async chunk(ticket, n, ahead, stop) {
       const game = found(games, ticket);
       if (!game) return { status: 404, error: "This game was not recorded. Choose another one." };
-      if (open.game !== game || n === 0) open = { game, chunks: [], files: 0 };
-      const mine = open;
+      const mine = open(game);
       while (mine.chunks.length <= n && mine.files < game.files.length) {
         const answer = await fetch(new URL(game.files[mine.files], directory), { signal: stop });
         if (!answer.ok) return { status: 404, error: "A file of this game is missing." };
