@@ -306,12 +306,12 @@ def train_lesson(page: Page, lesson: str, steps: int) -> None:
 @needs_chromium
 @pytest.mark.timeout(300)
 def test_a_visitor_compares_lessons_and_takes_an_earlier_one_home(page, tmp_path):
-    page.get_by_label("Learning rate too high", exact=True).click()
+    page.get_by_label("Rate too high", exact=True).click()
     expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.1")
     expect(page.locator("#lesson")).to_contain_text("entropy")
     legend = page.locator("#learning-curve .legend")
 
-    train_lesson(page, "Learning rate too high", 5_000)
+    train_lesson(page, "Rate too high", 5_000)
     small = page.locator("#vital-curves .curve")
     expect(small).to_have_count(len(VITALS))
     assert all(len(text) > 0 for text in page.locator("#vital-curves output").all_inner_texts())

@@ -257,6 +257,24 @@ def test_pages_are_legible_and_fit_a_phone(browser, site, query, scheme):
 
 
 @needs_chromium
+def test_in_the_systems_colours_and_by_ear_the_player_can_be_used(browser, site):
+    with visit(browser, site) as page:
+        page.emulate_media(forced_colors="active")
+        page.goto(site.url + "index.html?agent=cartpole&at=30")
+        page.locator(".player canvas[data-step]").first.wait_for()
+        chosen, other = page.locator("label.selected").first, page.locator("label:not(.selected)").first
+        colours = [each.evaluate("label => getComputedStyle(label).backgroundColor") for each in (chosen, other)]
+        assert colours[0] != colours[1]
+        expect(page.get_by_role("application", name="CartPole-v1 played by cartpole")).to_be_visible()
+        position = page.get_by_role("slider", name="Position in the game")
+        spoken = r"0:0\d, step \d+, chooses (left|right), return \d+, value \d+"
+        expect(position).to_have_attribute("aria-valuetext", re.compile(spoken))
+        unforced = {"color-contrast": {"enabled": False}}  # axe reads the colours that the system has replaced
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"], "rules": unforced})
+        assert found.violations_count == 0, found.generate_report()
+
+
+@needs_chromium
 def test_a_picture_of_the_zoo_plays_its_game(browser, site):
     with visit(browser, site, "zoo.html") as page:
         page.locator(".replay").hover()

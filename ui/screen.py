@@ -48,7 +48,8 @@ def link_to(repo: str) -> str:
 
 def into_view(elem_id: str) -> str:
     """The script that scrolls to an element, on a phone, where it may be far from the button that changes it."""
-    scroll = f"document.getElementById('{elem_id}').scrollIntoView({{block: 'nearest', behavior: 'smooth'}})"
+    behavior = "matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth'"
+    scroll = f"document.getElementById('{elem_id}').scrollIntoView({{block: 'nearest', behavior: {behavior}}})"
     return f"() => {{ setTimeout(() => {scroll}, 200); }}"  # by then the page has made room for it
 
 

@@ -61,14 +61,14 @@ export function mount({ element, props, watch, trigger }) {
     shot.dataset.game = match.env;
     layPicture();
     canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
-    canvas.setAttribute("aria-label", `${match.name}, played by you. ${match.keys} ${match.rule}`);
+    canvas.setAttribute("aria-label", `${match.name}, played by you. ${match.keys} Escape pauses. ${match.rule}`);
     name.textContent = `You, seed ${match.seed}${match.pace}`;
     note.textContent = "Score 0";
     result.hidden = true;
     thumbs.replaceChildren(...match.buttons.map((word) => {
       return make("button", "thumb", SIGNS[word], { type: "button", tabindex: -1, "data-word": word, "aria-label": word });
     }));
-    keys.textContent = `${match.keys} `;
+    keys.textContent = `${match.keys} Escape pauses. `;
     rule.textContent = match.rule;
     say("");
     draw("ready", match.name, "Start");

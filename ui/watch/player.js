@@ -32,7 +32,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   // --- The parts of the page ---
 
   const shot = make("figure", "shot");
-  const canvas = make("canvas", "", "", { tabindex: 0, role: "img" });
+  const canvas = make("canvas", "", "", { tabindex: 0, role: "application", "aria-roledescription": "player" });
   const strip = make("figcaption", "strip");
   const name = make("span", "name");
   const note = make("span", "note");
@@ -177,7 +177,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
     layPicture();
     name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
       (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
-    canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
+    canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}. Space plays and pauses, ? lists all keys.`);
     layChoices(about);
     look.lay(about);
     nudges.lay(about);
@@ -320,6 +320,13 @@ export function mount({ element, props, watch, trigger }, source = server) {
     );
   }
 
+  function spoken(picture, step) {
+    const { about, steps } = game;
+    const chosen = stepChosen(game, picture);
+    const action = about.actions ? `, chooses ${about.actions[steps.actions[chosen]] ?? steps.actions[chosen]}` : "";
+    return `${clock(picture / about.rate)}, step ${step}${action}, return ${brief(steps.returns[step])}, value ${brief(steps.values[chosen])}`;
+  }
+
   function showChoices(now) {
     const policy = game.steps.policies[now];
     const action = game.steps.actions[now];
@@ -348,7 +355,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   function curve(label, values, place) {
     const figure = make("figure", "curve live");
     const caption = make("figcaption", "");
-    const output = make("output", "");
+    const output = make("output", "", "", { "aria-live": "off" }); // it changes with every step
     caption.append(make("span", "", label), output);
     const plot = make("div", "plot");
     const low = make("span", "low");
@@ -449,7 +456,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
         curves.forEach((part) => part.draw());
         bar.value = String(picture);
         note.textContent = `Return ${brief(game.steps.returns[step])}`;
-        bar.setAttribute("aria-valuetext", `${clock(picture / game.about.rate)}, step ${step}`);
+        bar.setAttribute("aria-valuetext", spoken(picture, step));
         tellAddress();
       }
       const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));

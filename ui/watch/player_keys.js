@@ -26,7 +26,7 @@ export const KEYS = [
   { keys: ["End"], shown: "End", does: "To the end", act: (acts) => acts.seek(1) },
   { keys: ["<"], shown: "<", does: "Slower", act: (acts) => acts.speed(-1) },
   { keys: [">"], shown: ">", does: "Faster", act: (acts) => acts.speed(1) },
-  { keys: ["f"], shown: "F", does: "Fill the screen, or leave it", act: (acts) => acts.fill() },
+  { keys: ["f"], shown: "F", does: "Fill the screen; F or Escape leaves it", act: (acts) => acts.fill() },
 ];
 
 /**

@@ -1,5 +1,5 @@
 // The chunks of a game, fetched as they are needed, and its pictures on a canvas.
-import { opened, paint, unpacked } from "../chunk.js";
+import { Outdated, inflater, opened, paint, unpacked } from "../chunk.js";
 import { append, chunkOf, forget, stepTo } from "./position.js";
 
 const pause = (milliseconds) => new Promise((wake) => setTimeout(wake, milliseconds));
@@ -23,6 +23,7 @@ export async function fetchChunk(game, source, { pace, begin, wanted }) {
     if (!wanted()) return false;
     if (got.status < 300) game.trouble = "";
     if (got.status === 200) {
+      if (!got.played) inflater("deflate"); // before anything is shown of what could not be drawn
       const { header, ...content } = got.played ?? opened(got.buffer);
       if (header.game) begin(header.game);
       append(game, header, content);
@@ -32,9 +33,10 @@ export async function fetchChunk(game, source, { pace, begin, wanted }) {
       game.trouble = got.error;
       if (!game.failed) await pause(1000 + 1000 * Math.random());
     }
-  } catch {
-    game.trouble = "The connection is lost; the game goes on when it is back.";
-    await pause(1000);
+  } catch (error) {
+    game.failed = error instanceof Outdated;
+    game.trouble = game.failed ? error.message : "The connection is lost; the game goes on when it is back.";
+    if (!game.failed) await pause(1000);
   } finally {
     game.fetching = false;
   }
