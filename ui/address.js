@@ -17,7 +17,7 @@ const returns = /** @type {Map<string, (asked: URLSearchParams, hash: string) =>
 let front = tabOf(new URL(location.href).searchParams);
 let begun = false; // whether the page has shown the tab that it begins with
 let timer = 0;
-let open = (/** @type {string} */ tab) => {};
+let open = (/** @type {string} */ _tab) => {};
 
 /**
  * The tab that an address belongs to.

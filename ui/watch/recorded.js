@@ -73,7 +73,7 @@ export function recordedGames(games, directory) {
     ahead: Infinity,
     lookNote: `${LOOK_NOTE} The maps were made when the game was recorded, for its first minute or so.`,
 
-    async chunk(ticket, n, ahead, stop) {
+    async chunk(ticket, n, _ahead, stop) {
       const game = found(games, ticket);
       if (!game) return { status: 404, error: "This game was not recorded. Choose another one." };
       const mine = open(game);
