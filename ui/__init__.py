@@ -93,7 +93,7 @@ def build() -> gr.Blocks:
         api.build()
         unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
         page.load(_arrive, None, tabs, **unqueued)
-        marquee.tab(_return, None, tabs, **unqueued)
+        marquee.tab(_return, None, tabs, trigger_mode="multiple", **unqueued)
         page.unload(_leave)
     page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
     page._queue.sleep_when_free = max(QUEUE_SECONDS, page._queue.sleep_when_free)

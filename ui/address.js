@@ -15,7 +15,7 @@ const THEME = "__theme"; // gradio's, and nobody else's business
 const states = /** @type {Map<string, State>} */ (new Map());
 const returns = /** @type {Map<string, (asked: URLSearchParams, hash: string) => void>} */ (new Map());
 let front = tabOf(new URL(location.href).searchParams);
-let begun = false; // whether the page has shown the tab that it begins with
+let shown = ""; // the tab that the page has in front; none before it begins
 let timer = 0;
 let open = (/** @type {string} */ _tab) => {};
 
@@ -64,8 +64,8 @@ export function tell(tab, what, moment = {}, hash = "") {
  * @param {string} tab
  */
 export function bring(tab) {
-  const first = !begun;
-  begun = true;
+  const first = !shown;
+  shown = tab;
   if (first || tab === front) return; // the first is where every page begins, before it has read its address
   settle();
   front = tab;
@@ -125,7 +125,7 @@ addEventListener("popstate", ({ state }) => {
   const { searchParams, hash } = new URL(location.href);
   front = tabOf(searchParams);
   states.set(front, state ?? { what: written(searchParams), moment: "", hash: hash.slice(1) });
-  open(front);
+  if (front !== shown) open(front);
   searchParams.delete(THEME);
   returns.get(front)?.(searchParams, hash.slice(1));
 });

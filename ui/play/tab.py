@@ -55,7 +55,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
     screen.begin(lambda: HIDDEN, None, rival, **quiet)
     screen.over(show_rival, None, rival, **quiet)
     page.load(arrive, None, [tabs, *shown], **quiet | {"queue": True})  # its warning comes through the queue
-    screen.visit(come_back, None, shown, **quiet)
+    screen.visit(come_back, None, shown, trigger_mode="multiple", **quiet)
     challenge.agent.change(offer, challenge.agent, challenge.button, **quiet)
     challenge.button.click(accept, [challenge.agent, challenge.seed], [tabs, *shown], **quiet)
 

@@ -97,7 +97,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     gr.on([each.input for each in of_lesson], **own)  # what a visitor sets is no lesson any more
     addressed = {"fn": None, "inputs": [game, *boxes], "js": calling("retrain/settings.js", "note", shipped())}
     page.load(arrive, None, laid_out, **unqueued).then(**addressed, api_visibility="private")
-    says.visit(come_back, earlier, laid_out, **unqueued)
+    says.visit(come_back, earlier, laid_out, trigger_mode="multiple", **unqueued)
     gr.on([game.change, *(each.change for each in boxes)], **addressed, api_visibility="private")
     clear.click(forget, [game, run_id, earlier], [earlier, figure, clear, past], **unqueued)
     training = train_button.click(

@@ -78,7 +78,7 @@ def build(page: gr.Blocks) -> Challenge:
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
     page.load(arrive, None, [actions, *shown], **quiet)
-    stage.visit(come_back, None, [actions, *shown], **quiet)
+    stage.visit(come_back, None, [actions, *shown], trigger_mode="multiple", **quiet)
     gr.api(watch, api_name="watch", concurrency_limit=12)
 
     asked = [fetch.click, repo.submit]
