@@ -158,7 +158,7 @@ def test_a_link_opens_the_page_and_its_chapters(page):
     with leaving(page):
         page.reload()
     expect(page.get_by_role("heading", name="Workers that do not wait")).to_be_in_viewport()
-    page.locator(".lesson a[data-tab]").click()
+    page.locator('.lesson a[href="?tab=retrain"]').click()
     expect(page.get_by_role("tab", name="Retrain")).to_have_attribute("aria-selected", "true")
 
 

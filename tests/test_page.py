@@ -283,6 +283,37 @@ def test_a_link_opens_the_same_moment(app, browser):
         assert wait_until(lambda: "agent=pong&seed=7&snapshot=12" in page.url, 10)
 
 
+def test_the_address_follows_and_leads_back(app, browser):
+    """Through moments, agents, tabs, and the settings of a training."""
+    with visit(browser, app, "?agent=cartpole&seed=3") as page:
+        canvas = page.locator(".player canvas").first
+        shown(page)
+        page.get_by_role("button", name="Speed").click()
+        expect(page).to_have_url(re.compile(r"agent=cartpole&seed=3&.*&at=\d+&speed=2$"))
+        page.get_by_label("pendulum").first.click()
+        expect(page).to_have_url(re.compile("agent=pendulum&seed=3"))
+        page.get_by_role("tab", name="Retrain").click()
+        page.get_by_label("Learning rate", exact=True).fill("0.02")
+        expect(page).to_have_url(f"{app.url}?tab=retrain&game=cartpole&learning_rate=0.02")
+        page.get_by_role("tab", name="Zoo").click()
+        page.locator("a[data-zoo=pong]").first.click()
+        expect(page).to_have_url(f"{app.url}?zoo=pong")
+        page.go_back()
+        expect(page.locator(".zoo .cards")).to_be_visible()
+        page.go_back()
+        expect(page.get_by_role("tab", name="Retrain")).to_have_attribute("aria-selected", "true")
+        page.go_back()
+        expect(page.get_by_role("tab", name="Watch")).to_have_attribute("aria-selected", "true")
+        page.go_back()
+        expect(page.locator(".player .name").first).to_contain_text("cartpole, likeliest actions, seed 3")
+        assert wait_until(lambda: int(canvas.get_attribute("data-step")) > 0, 20)
+        page.go_forward()
+        expect(page.locator(".player .name").first).to_contain_text("pendulum, likeliest actions, seed 3")
+    with visit(browser, app, "?tab=retrain&game=pendulum&learning_rate=0.02") as page:
+        expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.02")
+        expect(page.locator("#learning-curve .curve")).to_have_attribute("data-game", "Pendulum-v1")
+
+
 def test_a_link_that_names_no_game_is_explained(app, browser):
     with visit(browser, app, "?agent=nobody&seed=<b>") as page:
         expect(page.get_by_text("Choose an agent")).to_be_visible()

@@ -28,6 +28,7 @@ from training.log import Progress
 from training.recipes import RECIPES
 from ui.retrain import routes, runs, train
 from ui.retrain import tab as retrain
+from ui.retrain.address import named_in
 from ui.retrain.earlier import MOST_LINES, POINTS, lines, thinned, with_run
 from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, taught
@@ -110,6 +111,25 @@ def test_a_lesson_is_a_recipe_that_visitors_may_train(lesson, game):
     laid_out = retrain.teach(lesson.name, game, None, [])
     assert laid_out[:2] == [name, lesson.name]
     assert lesson.says in unescape(text_of(laid_out[2]))
+
+
+def test_an_address_names_the_settings_that_differ_from_the_shipped_ones():
+    asked = {"tab": "retrain", "game": "pendulum", "learning_rate": "0.02", "n_steps": "7", "head_layers": "128 + 128"}
+    game, recipe = named_in(asked)
+    assert (game, recipe.learning_rate, recipe.n_steps, recipe.head_layers) == ("pendulum", 0.02, (7,), (128, 128))
+    assert recipe.workers == RECIPES["pendulum"].workers
+    game_shown, lesson, says, *_ = retrain.set_to(asked)
+    assert (game_shown, lesson, says) == ("pendulum", None, "")
+
+
+@pytest.mark.parametrize(
+    "asked", [{"steps": "<b>"}, {"gamma": "nan"}, {"seed": "1.5"}, {"head_layers": "9"}, {"game": "x"}]
+)
+def test_an_address_with_a_setting_that_cannot_be_leaves_all_as_shipped(asked):
+    game, _, says, *shown = retrain.set_to(asked)
+    assert game == "cartpole"
+    assert shown[3:] == [each.of(CARTPOLE) for each in SETTINGS]
+    assert says.endswith(".</p>")
 
 
 @pytest.mark.parametrize("name", NETWORK.options)
@@ -286,12 +306,12 @@ def train_lesson(page: Page, lesson: str, steps: int) -> None:
 @needs_chromium
 @pytest.mark.timeout(300)
 def test_a_visitor_compares_lessons_and_takes_an_earlier_one_home(page, tmp_path):
-    page.get_by_label("Learning rate too high", exact=True).click()
+    page.get_by_label("Rate too high", exact=True).click()
     expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.1")
     expect(page.locator("#lesson")).to_contain_text("entropy")
     legend = page.locator("#learning-curve .legend")
 
-    train_lesson(page, "Learning rate too high", 5_000)
+    train_lesson(page, "Rate too high", 5_000)
     small = page.locator("#vital-curves .curve")
     expect(small).to_have_count(len(VITALS))
     assert all(len(text) > 0 for text in page.locator("#vital-curves output").all_inner_texts())

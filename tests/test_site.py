@@ -151,6 +151,46 @@ def test_a_younger_agent_is_shown_at_the_same_moment(browser, site):
         expect(page.locator(".player")).to_have_attribute("data-state", "paused")
 
 
+APART = """
+() => new Promise((done) => {
+  const canvases = [...document.querySelectorAll(".player .shot canvas[data-step]")];
+  const apart = [];
+  const look = () => {
+    const [one, other] = canvases.map((each) => Number(each.dataset.step));
+    apart.push(one - other);
+    if (apart.length > 30) done(apart);
+    else requestAnimationFrame(look);
+  };
+  look();
+})
+"""
+"""How many steps two games are apart, frame by frame."""
+
+
+@needs_chromium
+def test_another_age_is_shown_beside_in_step_with_the_game(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=0&at=20&beside=25") as page:
+        first, other = page.locator(".player canvas").first, page.locator(".shot.beside canvas")
+        page.locator(".player[data-state=playing]").wait_for()
+        expect(page.locator(".shot.beside .name")).to_have_text("cartpole, at 25 % of training")
+        apart = page.evaluate(APART)
+        assert set(apart) == {0}
+        first.press(" ")
+        first.press("Home")
+        first.press(".")
+        for canvas in (first, other):
+            expect(canvas).to_have_attribute("data-step", "1")
+        page.get_by_label("Beside it:").select_option("untrained")
+        expect(page.locator(".shot.beside .name")).to_have_text("cartpole, at 0 % of training")
+        expect(other).to_have_attribute("data-step", "1")
+        expect(page).to_have_url(re.compile("beside=0"))
+        page.get_by_role("button", name="Push left").click()
+        first.press("End")
+        expect(page.locator(".shot.beside .note")).to_contain_text("Over")
+        page.get_by_label("Beside it:").select_option("nothing")
+        expect(other).to_be_hidden()
+
+
 @needs_chromium
 def test_the_keys_are_told(browser, site):
     with visit(browser, site, "index.html?agent=cartpole&seed=0") as page:
@@ -186,9 +226,10 @@ def test_what_the_agent_looks_at_lies_on_the_step_that_it_was_made_from(browser,
         page.locator(".player canvas[data-step]").first.wait_for()
         canvas.press("Space")
         canvas.press("Home")
-        page.get_by_role("button", name="Show what it looks at").click()
+        page.get_by_role("button", name="looks at for its value").click()
         expect(light).to_be_visible()
         expect(light).to_have_attribute("data-step", "0")
+        expect(light).to_have_attribute("data-purpose", "value")
         canvas.press("End")
         expect(light).to_be_hidden()
         expect(page.locator(".said").first).to_contain_text("The recording stops here")
@@ -212,6 +253,24 @@ def test_pages_are_legible_and_fit_a_phone(browser, site, query, scheme):
         page.locator("main :is(canvas[data-step], .replay, .timeline button)").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
+        assert found.violations_count == 0, found.generate_report()
+
+
+@needs_chromium
+def test_in_the_systems_colours_and_by_ear_the_player_can_be_used(browser, site):
+    with visit(browser, site) as page:
+        page.emulate_media(forced_colors="active")
+        page.goto(site.url + "index.html?agent=cartpole&at=30")
+        page.locator(".player canvas[data-step]").first.wait_for()
+        chosen, other = page.locator("label.selected").first, page.locator("label:not(.selected)").first
+        colours = [each.evaluate("label => getComputedStyle(label).backgroundColor") for each in (chosen, other)]
+        assert colours[0] != colours[1]
+        expect(page.get_by_role("application", name="CartPole-v1 played by cartpole")).to_be_visible()
+        position = page.get_by_role("slider", name="Position in the game")
+        spoken = r"0:0\d, step \d+, chooses (left|right), return \d+, value \d+"
+        expect(position).to_have_attribute("aria-valuetext", re.compile(spoken))
+        unforced = {"color-contrast": {"enabled": False}}  # axe reads the colours that the system has replaced
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"], "rules": unforced})
         assert found.violations_count == 0, found.generate_report()
 
 

@@ -1,5 +1,6 @@
 """Watching more closely: what an agent looks at, games that a visitor disturbs, moving pictures to take home."""
 
+import base64
 import io
 import threading
 from itertools import islice
@@ -27,13 +28,15 @@ from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from ui.broadcast import routes, stream
+from ui.broadcast.chunks import header_of
 from ui.broadcast.files import mp4_of
 from ui.broadcast.nudges import nudges_of, written
 from ui.broadcast.routes import ROUTES, ticket_of
-from ui.broadcast.sights import LOOKS, look, sight_of
+from ui.broadcast.sights import LOOKS, maps_from, sight_of
 from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff
 from ui.line import Line
 from ui.watch.early import BeginEarly
+from ui.watch.player import showing
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
@@ -43,38 +46,47 @@ with torch.no_grad():
     PONG.model.policy.logits[-1].weight.mul_(1000.0)  # fresh policies hardly care what they see
 
 
-class Corner(torch.nn.Module):
-    """A policy that depends on the mean of a picture's upper left part alone."""
+class Corners(torch.nn.Module):
+    """A policy that depends on the mean of a picture's upper left part alone, and a value on its lower right."""
 
     def forward(self, obs, reset, memory):
-        mean = obs[..., :21, :21].mean((-1, -2, -3))
-        return DiscretePolicy(torch.stack([mean, -mean], -1)), mean, memory
+        upper, lower = (part.mean((-1, -2, -3)) for part in (obs[..., :21, :21], obs[..., -21:, -21:]))
+        return DiscretePolicy(torch.stack([upper, -upper], -1)), lower, memory
 
 
-def test_what_a_policy_depends_on_is_found_and_what_it_ignores_is_dark():
+def test_what_choice_and_value_depend_on_is_found_and_what_they_ignore_is_dark():
     noise = torch.randint(256, (4, 84, 84), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    found = saliency(Corner(), noise, ())
-    assert found.shape == (12, 12)
-    assert divmod(int(found.argmax()), 12) <= (3, 3)
-    assert found[:4, :4].sum() > 0.99 * found.sum()
-    assert found[6:, 6:].max() < 1e-9
+    choice, value = saliency(Corners(), noise, ())
+    assert choice.shape == value.shape == (12, 12)
+    assert divmod(int(choice.argmax()), 12) <= (3, 3)
+    assert divmod(int(value.argmax()), 12) >= (8, 8)
+    assert choice[:4, :4].sum() > 0.99 * choice.sum()
+    assert value[8:, 8:].sum() > 0.99 * value.sum()
+    assert max(choice[6:, 6:].max(), value[:6, :6].max()) < 1e-9
 
 
 def test_where_a_picture_is_even_there_is_nothing_to_look_at():
-    assert saliency(Corner(), torch.full((4, 84, 84), 90, dtype=torch.uint8), ()).max() < 1e-6
+    found = saliency(Corners(), torch.full((4, 84, 84), 90, dtype=torch.uint8), ())
+    assert max(each.max() for each in found) < 1e-6
 
 
 def test_a_kept_step_is_looked_at_as_it_was_when_it_was_played():
     """With a memory, too, which is kept for a chunk's first step only."""
     played = list(islice(playback_steps(PONG, 3), 6))
-    kept = look(PONG, sight_of(played[1:]), 4)
+    kept = list(maps_from(PONG, sight_of(played[1:]), 2))
+    assert len(kept) == 3
     last = played[-1]
     fresh, forgetful = (
         saliency(PONG.model, torch.from_numpy(last.obs), memory) for memory in (last.memory, played[1].memory)
     )
-    assert fresh.max() > 1e-4
-    assert not torch.allclose(fresh, forgetful, rtol=0.01)
-    np.testing.assert_allclose(kept, (255 * fresh / fresh.max()).numpy(), atol=1)
+    assert fresh.policy.max() > 1e-4
+    assert not torch.allclose(fresh.policy, forgetful.policy, rtol=0.01)
+    for mine, theirs in zip(maps_in(kept[-1]), fresh, strict=True):
+        np.testing.assert_allclose(mine, (255 * theirs / theirs.max()).numpy(), atol=1)
+
+
+def maps_in(packed: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed), np.uint8).reshape(2, 12, 12).astype(int)
 
 
 PUSHED = (Perturbation(20, "left"), Perturbation(40, "right"))
@@ -127,6 +139,12 @@ def test_an_address_names_nudges():
     assert written(ticket_of(asked).nudges) == asked["nudges"]
 
 
+def test_beside_a_game_are_its_agents_other_ages_and_other_agents_of_the_game():
+    offered = showing(ticket_of({"agent": "pong", "snapshot": "12"}))["others"]
+    ages = [{"snapshot": age} for age in zoo.entries()["pong"].snapshots if age != 12]
+    assert offered == [*ages, {"agent": "pong_lstm", "snapshot": 100}]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -162,9 +180,10 @@ def test_one_look_is_taken_at_a_time():
     asked = {"agent": "pong", "seed": "3", "n": "1", "step": "2"}
     with LOOKS.turn():
         assert CLIENT.get("/arcade/saliency", params=asked).status_code == 503
-    found = np.array(CLIENT.get("/arcade/saliency", params=asked).json()["map"])
-    assert found.shape == (12, 12)
-    assert (found.min() >= 0, found.max()) == (True, 255)
+    looks = CLIENT.get("/arcade/saliency", params=asked | {"most": "2"}).json()["looks"]
+    first = header_of(BROADCASTS.get(ticket_of({"agent": "pong", "seed": "3"})).chunks[1].chunk)["first"]
+    assert sorted(map(int, looks)) == [first + 2, first + 3]
+    assert all(maps_in(packed).max((1, 2)).tolist() == [255, 255] for packed in looks.values())
 
 
 def test_what_was_seen_is_kept_to_the_last_pixel():
@@ -269,20 +288,43 @@ def test_a_link_opens_a_nudged_game(app, browser):
         expect(page.locator(".player .said")).to_contain_text("The game ended after")  # three at once throw the pole
 
 
+SEEN = """
+() => new Promise((done) => {
+  const [canvas, light] = document.querySelectorAll(".player .picture canvas");
+  const seen = new Set();
+  const look = () => {
+    const shown = light.hidden ? "dark" : Number(light.dataset.step) - Number(canvas.dataset.step);
+    seen.add(`${canvas.dataset.step} ${shown}`);
+    if (seen.size > 60) done([...seen].map((each) => each.split(" ")));
+    else requestAnimationFrame(look);
+  };
+  look();
+})
+"""
+"""Of each picture while the game plays: its step, and how many steps away the light's is."""
+
+
 @needs_chromium
-def test_what_an_agent_looks_at_is_shown_for_the_step_that_is_shown(app, browser):
+def test_what_an_agent_looks_at_lies_on_the_picture_that_it_was_made_from(app, browser):
     with visit(browser, app, "?agent=pong&at=30") as page:
-        page.get_by_role("button", name="Show what it looks at").click()
+        light = page.locator(".player .light")
+        page.get_by_role("button", name="looks at for its choice").click()
         page.locator(".player .light:not([hidden])").wait_for()
+        seen = page.evaluate(SEEN)
+        assert {away for _, away in seen} <= {"0", "1"}  # a step's last picture is what the next is chosen from
+        assert len({step for step, _ in seen}) > 20
         page.get_by_role("button", name="Play or pause").click()
         stopped_at = step_of(page)
         page.get_by_role("button", name="One step forward").click()
-        light = page.locator(".player .light")
         assert wait_until(lambda: step_of(page) > stopped_at, 30)
-        assert wait_until(lambda: light.get_attribute("data-step") == str(step_of(page)), 30)
+        assert wait_until(lambda: light.get_attribute("data-step") == str(step_of(page) + 1), 30)
         box, game = light.bounding_box(), page.locator(".player canvas").first.bounding_box()
         assert box == game
-        page.get_by_role("button", name="Show what it looks at").click()
+        choice = light.evaluate("light => light.toDataURL()")
+        page.get_by_role("button", name="looks at for its value").click()
+        expect(light).to_have_attribute("data-purpose", "value")
+        assert light.evaluate("light => light.toDataURL()") != choice
+        page.get_by_role("button", name="looks at for its value").click()
         expect(light).to_be_hidden()
 
 
@@ -290,7 +332,7 @@ def test_what_an_agent_looks_at_is_shown_for_the_step_that_is_shown(app, browser
 def test_an_agent_that_sees_no_picture_has_no_light(app, browser):
     with visit(browser, app, "?agent=pendulum") as page:
         expect(page.get_by_role("button", name="Push left")).to_be_visible()
-        expect(page.get_by_role("button", name="Show what it looks at")).to_be_hidden()
+        expect(page.get_by_role("button", name="Show what it looks at for its choice")).to_be_hidden()
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

@@ -77,31 +77,48 @@ def build() -> gr.Blocks:
     with gr.Blocks(
         title="A3C Arcade", analytics_enabled=False, delete_cache=(CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS)
     ) as page:
-        gr.HTML(MARQUEE, elem_id="marquee", **PLAIN)
+        marquee = gr.HTML(MARQUEE, elem_id="marquee", **PLAIN | {"js_on_load": modules.mounted("address.js", "tab")})
         kept = gr.BrowserState() if publishing.OFFERED else None  # out here: what is on a tab starts without its value
         with gr.Tabs() as tabs:
-            with gr.Tab("Watch", id="watch"):
+            with tab("Watch", "watch"):
                 challenge = watch_tab.build(page)
-            with gr.Tab("Play", id="play"):
+            with tab("Play", "play"):
                 play_tab.build(page, tabs, challenge)
-            with gr.Tab("Retrain", id="retrain"):
+            with tab("Retrain", "retrain"):
                 retrain_tab.build(page, tabs, kept)
-            with gr.Tab("Zoo", id="zoo"):
+            with tab("Zoo", "zoo"):
                 agents_tab.build(page, tabs)
-            with gr.Tab("How it works", id="how"):
+            with tab("How it works", "how"):
                 how.build()
         api.build()
-        page.load(_open_tab, None, tabs, queue=False, show_progress="hidden", api_visibility="private")
+        unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+        page.load(_arrive, None, tabs, **unqueued)
+        marquee.tab(_return, None, tabs, trigger_mode="multiple", **unqueued)
         page.unload(_leave)
     page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
     page._queue.sleep_when_free = max(QUEUE_SECONDS, page._queue.sleep_when_free)
     return page
 
 
-def _open_tab(request: gr.Request) -> Any:  # noqa: ANN401
+def tab(label: str, name: str) -> gr.Tab:
+    """A tab that the page's address names while it is in front."""
+    made = gr.Tab(label, id=name)
+    made.select(None, js=modules.calling("address.js", "bring", name), api_visibility="private")
+    return made
+
+
+def _arrive(request: gr.Request) -> Any:  # noqa: ANN401
     """The tab that the page's address names, as `?tab=how`; any other text leaves the page as it is."""
-    asked = request.query_params.get("tab")
-    return gr.Tabs(selected=asked) if asked in TABS else gr.skip()
+    return _opened(request.query_params.get("tab"))
+
+
+def _return(event: gr.EventData) -> Any:  # noqa: ANN401
+    """The tab that the visitor has gone back to."""
+    return _opened(event._data.get("tab") if isinstance(event._data, dict) else None)
+
+
+def _opened(name: object) -> Any:  # noqa: ANN401
+    return gr.Tabs(selected=name) if name in TABS else gr.skip()
 
 
 def _leave(request: gr.Request) -> None:

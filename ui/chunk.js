@@ -41,7 +41,7 @@
  * @property {number[][]} policies
  * @property {number[]} values
  * @property {number[]} rewards
- * @property {Record<string, string>} [looks] maps of what the agent looks at, in base64, by step
+ * @property {import("./watch/position.js").Looks} [looks] what the agent looks at
  * @property {string} [ended] why a game that is played by hand ended early
  */
 
@@ -79,12 +79,19 @@ export function opened(buffer) {
   return { header: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length))), data: buffer.slice(4 + length) };
 }
 
+/** Where the browser cannot unpack what comes; the message is a sentence for its visitor. */
+export class Outdated extends Error {}
+
 /**
- * What unpacks a stream.
+ * What unpacks a stream. Raises Outdated.
  * @param {"deflate" | "gzip"} format
  * @returns {ReadableWritablePair<Uint8Array, Uint8Array>}
  */
-export const inflater = (format) => new (/** @type {any} */ (globalThis).DecompressionStream)(format);
+export function inflater(format) {
+  const { DecompressionStream } = /** @type {any} */ (globalThis);
+  if (!DecompressionStream) throw new Outdated("This browser is too old to show the games. A newer one can.");
+  return new DecompressionStream(format);
+}
 
 /**
  * The pictures of a chunk, of `size` pixels each, as numbers of colours. Four pixels at a time are added to those of the

@@ -88,7 +88,7 @@ def curve(
     spoken = f"{label}: {last} at the end" if last else label
     return (
         f'<figure class="curve" data-game="{escape(game)}" data-points="{len(y)}"{numbers}>'
-        f"<figcaption><span>{escape(label)}</span><output>{last}</output></figcaption>"
+        f'<figcaption><span>{escape(label)}</span><output aria-live="off">{last}</output></figcaption>'
         f'<div class="plot">{grid_lines(y_axis, heights)}{_goal(y_axis, goal)}'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{escape(spoken)}">'
         f"{''.join(_line(x_axis, y_axis, line.x, line.y, place) for place, line in enumerate(beside))}"

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -43,11 +44,21 @@ def mounted(module: str, *events: str) -> str:
     named here."""
     named = f" // triggers {', '.join(map(repr, events))}" if events else ""
     return (
-        'const root = (window.gradio_config?.root || "").replace(/\\/$/, "");\n'
-        f"import(`${{root}}/arcade/js/{version()}/{module}`).then(\n"
+        f"{imported(module)}.then(\n"
         f"  ({{ mount }}) => mount({{ element, props, watch, trigger }}),{named}\n"
         '  () => element.append("A part of the page could not be fetched. Reload it in a moment."),\n);'
     )
+
+
+def calling(module: str, function: str, *values: object) -> str:
+    """The `js` of an event that calls a function of that module with `values`, and then with the event's inputs."""
+    given = "".join(f"{json.dumps(value)}, " for value in values)
+    return f"(...inputs) => {{ {imported(module)}.then((module) => module.{function}({given}...inputs)); return []; }}"
+
+
+def imported(module: str) -> str:
+    """The expression that imports a module, relative to wherever the app is."""
+    return f'import(`${{(window.gradio_config?.root || "").replace(/\\/$/, "")}}/arcade/js/{version()}/{module}`)'
 
 
 def script(request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from html import escape
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 import gradio as gr
 from gradio.data_classes import FileData
@@ -14,6 +15,16 @@ from ui.modules import mounted
 
 PLAIN: dict[str, Any] = {"apply_default_css": False, "js_on_load": None}
 """HTML that this app styles itself and that does nothing when it is clicked."""
+
+
+LONGEST_QUERY = 2000
+"""Of an address that a page's script sends."""
+
+
+def query_of(event: gr.EventData) -> dict[str, str]:
+    """The query that a page's script tells with an event, as `visit` does; empty where it tells none."""
+    told = event._data.get("query") if isinstance(event._data, dict) else None
+    return dict(parse_qsl(told)) if isinstance(told, str) and len(told) < LONGEST_QUERY else {}
 
 
 class Shot(NamedTuple):
@@ -37,7 +48,8 @@ def link_to(repo: str) -> str:
 
 def into_view(elem_id: str) -> str:
     """The script that scrolls to an element, on a phone, where it may be far from the button that changes it."""
-    scroll = f"document.getElementById('{elem_id}').scrollIntoView({{block: 'nearest', behavior: 'smooth'}})"
+    behavior = "matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth'"
+    scroll = f"document.getElementById('{elem_id}').scrollIntoView({{block: 'nearest', behavior: {behavior}}})"
     return f"() => {{ setTimeout(() => {scroll}, 200); }}"  # by then the page has made room for it
 
 

@@ -21,7 +21,8 @@ test("keys do what they do on YouTube, with Caps Lock too", () => {
   assert.deepEqual(asked({ key: ">" }), [["speed", 1]]);
 });
 
-test("the browser's own shortcuts and a button's space are left alone", () => {
+test("the browser's own shortcuts, a button's space and a list's keys are left alone", () => {
+  assert.deepEqual(asked({ key: "End", target: { tagName: "SELECT" } }), []);
   assert.deepEqual(asked({ key: "l", ctrlKey: true }), []);
   assert.deepEqual(asked({ key: " ", target: { tagName: "BUTTON" } }), []);
   assert.deepEqual(asked({ key: " ", target: { tagName: "CANVAS" } }), [["toggle"]]);

@@ -5,7 +5,7 @@ import { gzipSync, deflateSync } from "node:zlib";
 
 globalThis.window = /** @type {any} */ ({});
 const { opened, unpacked } = await import("../../ui/chunk.js");
-const { append, chunkOf, firstAbove, forget, fresh } = await import("../../ui/watch/position.js");
+const { append, chunkOf, forget, fresh, stepFrom, stepTo } = await import("../../ui/watch/position.js");
 const { split } = await import("../../ui/watch/recorded.js");
 
 const about = { width: 2, height: 2, rate: 2 };
@@ -45,7 +45,8 @@ test("picture, step and chunk lead to each other", () => {
   append(game, /** @type {any} */ ({ first: 2, over: true, pictures: [2], ...steps(1), rewards: [-4] }), {});
   assert.deepEqual(game.steps.ends, [3, 5, 7]);
   assert.deepEqual(game.steps.returns, [1, 3, -1]);
-  assert.deepEqual([0, 2, 3, 4, 5, 6].map((picture) => firstAbove(game.steps.ends, picture)), [0, 0, 1, 1, 2, 2]);
+  assert.deepEqual([0, 2, 3, 4, 5, 6].map((picture) => stepTo(game, picture)), [0, 0, 1, 1, 2, 2]);
+  assert.deepEqual([-1, 0, 1, 2, 3, 4, 5, 6].map((picture) => stepFrom(game, picture)), [-1, 0, 0, 1, 1, 2, 2, -1]);
   assert.deepEqual([0, 4, 5, 6].map((picture) => chunkOf(game.starts, picture)), [0, 0, 1, 1]);
   assert.deepEqual(game.chunks.map(({ bytes }) => bytes), [20, 8]);
   assert.equal(game.over, true);

@@ -38,7 +38,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
     plain = PLAIN | {"js_on_load": mounted("agents/zoo.js", "select")}
     view = gr.HTML(all_agents(), elem_id="zoo", **plain)
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
-    view.select(chosen, None, view, **quiet)
+    view.select(chosen, None, view, trigger_mode="multiple", **quiet)  # back may be pressed meanwhile
     page.load(arrive, None, [tabs, view], **quiet)
 
 

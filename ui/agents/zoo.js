@@ -1,5 +1,6 @@
 // Runs once. Pictures of games that play while the mouse or the focus is on them, and links to agents that open in place.
-import { opened, paint, unpacked, whileConnected } from "../chunk.js";
+import { onReturn, tell } from "../address.js";
+import { opened, paint, unpacked } from "../chunk.js";
 import { server } from "../watch/live.js";
 
 /**
@@ -8,7 +9,6 @@ import { server } from "../watch/live.js";
  */
 export function mount({ element, watch, trigger }, source = server) {
   if (!element.isConnected) return;
-  const here = whileConnected(element);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const WAIT = 150; // milliseconds: a mouse that only passes starts nothing
   const PARTS = 8; // chunks of a second until it begins anew
@@ -113,13 +113,12 @@ export function mount({ element, watch, trigger }, source = server) {
     const link = event.target.closest("a[data-zoo]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    const address = new URL(location.href);
-    address.searchParams.set("zoo", link.dataset.zoo);
-    history.pushState(null, "", address);
+    tell("zoo", { zoo: link.dataset.zoo });
     open(link.dataset.zoo);
   });
 
-  window.addEventListener("popstate", () => open(new URL(location.href).searchParams.get("zoo") || ""), { signal: here });
+  tell("zoo", { zoo: new URL(location.href).searchParams.get("zoo") ?? "" });
+  onReturn("zoo", (query) => open(query.get("zoo") ?? ""));
 
   async function copied(button) {
     try {

@@ -19,7 +19,7 @@ from ui.broadcast.chunks import MOST_CHUNKS, MOST_STEPS, Part, Ticket, header_of
 from ui.broadcast.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
 from ui.broadcast.guests import watchable
 from ui.broadcast.nudges import nudges_of
-from ui.broadcast.sights import look
+from ui.broadcast.sights import maps_in_turn
 from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff, Full
 from ui.episodes import SHELF, Recording, new_video
 from ui.line import Busy, Line
@@ -37,6 +37,7 @@ WAITED_FOR = "Many videos are being made right now. Please try again in a minute
 PRESENCE_SECONDS = 1.0
 """How often it is looked whether who waits for a chunk is still there."""
 MOST_AHEAD = 1000
+MOST_LOOKS = 60
 LAST_SEED = FIRST_TRAINING_SEED - 1
 
 
@@ -122,7 +123,8 @@ async def chunk(request: Request) -> Response:
 
 
 async def saliency(request: Request) -> Response:
-    """GET /arcade/saliency?agent=pong&seed=7&n=3&step=5: what the agent looked at in a step of a chunk, as a grid."""
+    """GET /arcade/saliency?agent=pong&seed=7&n=3&step=5&most=8: what the agent looked at in a step of a chunk and in
+    some of those after it, 8 at most, by their numbers in the game (see `maps_from`)."""
     found = await asked_part(request)
     if isinstance(found, Response):
         return found if found.status_code >= 400 else refusal(503, "This step has not been played yet.")
@@ -130,12 +132,14 @@ async def saliency(request: Request) -> Response:
     if sight is None:
         return refusal(400, f"{found.agent.recipe.env} has no saliency maps: it shows numbers, not pictures.")
     try:
-        step = number(request.query_params, "step", 0, sight.shape[0] - 1)
-        return JSONResponse({"map": await run_in_threadpool(look, found.agent, sight, step)})
+        begin = number(request.query_params, "step", 0, sight.shape[0] - 1)
+        most = number(request.query_params, "most", 1, MOST_LOOKS)
+        maps = await run_in_threadpool(maps_in_turn, found.agent, sight, begin, most)
     except Refused as error:
         return refusal(400, str(error))
     except Busy:
         return refusal(503, "Another saliency map is being made. Please ask again.")
+    return JSONResponse({"looks": dict(enumerate(maps, start=found.part.first + begin))})
 
 
 async def gif(request: Request) -> Response:

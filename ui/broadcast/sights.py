@@ -1,6 +1,10 @@
 """What an agent saw in a chunk of a game: kept while the game is, so that any step can be asked what it looked at."""
 
+import time
 import zlib
+from base64 import b64encode
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +18,8 @@ from ui.line import Line
 
 LOOKS = Line(at_once=1, waiting=0)
 """A look is 145 runs of the network: about 25 ms of a core."""
+TURN_SECONDS = 0.2
+"""How long a turn may be: the others ask again meanwhile."""
 
 
 class Sight(NamedTuple):
@@ -43,13 +49,33 @@ def sight_of(part: list[PlaybackStep]) -> Sight | None:
     return Sight(observations.shape, zlib.compress(frames.tobytes(), 1), part[0].memory)
 
 
-def look(agent: Agent, sight: Sight, index: int) -> list[list[int]]:
-    """How much the choice in one of the steps depended on each part of the picture, from 0 to 255. Raises Busy."""
-    with LOOKS.turn(), one_thread():
-        observations = sight.unpacked()
-        memory = agent.model.initial_memory(1) if sight.memory is None else sight.memory
-        for before in observations[:index] if memory else ():
-            _, _, memory = agent.policy_and_value(before[None], memory)
-        found = saliency(agent.model, torch.from_numpy(observations[index]), memory)
+def maps_from(agent: Agent, sight: Sight, begin: int) -> Iterator[str]:
+    """What the agent looked at in each of the steps from `begin` on, in base64: two square maps, for its choice and for
+    its value, with a byte from 0 to 255 for each field."""
+    observations = sight.unpacked()
+    memory = agent.model.initial_memory(1) if sight.memory is None else sight.memory
+    for step, observation in enumerate(observations):
+        with one_thread():
+            found = saliency(agent.model, torch.from_numpy(observation), memory) if step >= begin else None
+            if memory:
+                _, _, memory = agent.policy_and_value(observation[None], memory)
+        if found:
+            yield b64encode(b"".join(map(shades, found))).decode()
+
+
+def shades(found: torch.Tensor) -> bytes:
+    """A map with its greatest number as 255."""
     most = max(float(found.max()), 1e-6)  # where nothing matters, rounding must not look like much
-    return (found * (255.0 / most)).round().int().tolist()
+    return (found * (255.0 / most)).round().to(torch.uint8).numpy().tobytes()
+
+
+def maps_in_turn(agent: Agent, sight: Sight, begin: int, most: int) -> list[str]:
+    """The first of them: `most`, or as many as one turn has time for. Raises Busy."""
+    found: list[str] = []
+    with LOOKS.turn():
+        until = time.monotonic() + TURN_SECONDS
+        for each in islice(maps_from(agent, sight, begin), most):
+            found.append(each)
+            if time.monotonic() > until:
+                break
+    return found

@@ -1,4 +1,5 @@
 // Runs when the tab is first opened. `element` is gradio's. The page is our own HTML, made by ui/how.
+import { onReturn, openTab, tell } from "../address.js";
 import { base } from "../chunk.js";
 
 const SLOWER = 40; // the timeline's milliseconds take so many times as long to watch
@@ -14,32 +15,33 @@ export function mount({ element }) {
     lesson.innerHTML = await answer.text();
     lesson.addEventListener("click", follow);
     runTimelines(lesson);
-    if (location.hash.length > 1) show(decodeURIComponent(location.hash.slice(1)));
+    const chapter = location.hash.slice(1);
+    tell("how", { tab: "how" }, {}, chapter);
+    if (chapter) show(decodeURIComponent(chapter));
   }
 
   function show(id) {
-    const found = document.getElementById(id);
+    const found = id ? document.getElementById(id) : lesson;
     if (found && lesson.contains(found)) found.scrollIntoView({ behavior: INSTANT });
   }
 
-  // A link to a chapter leads there without loading the page anew, and leaves its address to be copied.
+  // A link to a chapter or to another tab leads there without loading the page anew.
   function follow(event) {
     const link = event.target.closest("a");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    const tabs = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('button[role="tab"]')]);
-    const tab = link.dataset.tab && tabs.find((button) => button.textContent.trim() === link.dataset.tab);
-    const chapter = link.getAttribute("href").match(/^\?tab=how#(.+)$/)?.[1];
-    if (!tab && !chapter) return;
+    const [, tab, chapter = ""] = link.getAttribute("href").match(/^\?tab=([a-z]+)(?:#(.+))?$/) ?? [];
+    if (!tab) return;
     event.preventDefault();
-    if (chapter) {
-      history.replaceState(null, "", link.getAttribute("href"));
+    if (tab === "how") {
+      tell("how", { tab }, {}, chapter);
       show(chapter);
     } else {
-      tab.click();
+      openTab(tab);
       scrollTo({ top: 0, behavior: INSTANT });
     }
   }
 
+  onReturn("how", (_, chapter) => show(decodeURIComponent(chapter)));
   open().catch(() => {
     lesson.querySelector("p")?.replaceChildren("The page could not be fetched. Reload it in a moment.");
   });

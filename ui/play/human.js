@@ -1,6 +1,8 @@
 // The game that a visitor plays. The value says which game, which seed, how fast.
 // The server runs the game (see ui/play/live.py): its pictures come in one long answer, what is held goes up in small posts.
+import * as address from "../address.js";
 import { base, brief, lay, make, opened, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
+import { SHEET, share } from "../share.js";
 
 /** @param {import("../chunk.js").Host} host */
 export function mount({ element, props, watch, trigger }) {
@@ -37,7 +39,7 @@ export function mount({ element, props, watch, trigger }) {
   const status = make("p", "said", "", { role: "status" });
   const result = make("div", "result");
   const boast = make("p", "boast");
-  const copy = make("button", "copy", "Copy the result and its link", { type: "button" });
+  const copy = make("button", "copy", `${SHEET ? "Share" : "Copy"} the result and its link`, { type: "button" });
   result.append(boast, copy);
   root.append(shot, thumbs, status, result);
 
@@ -55,17 +57,18 @@ export function mount({ element, props, watch, trigger }) {
     const starting = ["opening", "counting"].includes(game.state);
     leave();
     match = value;
+    address.tell("play", named(match));
     shot.dataset.game = match.env;
     layPicture();
     canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
-    canvas.setAttribute("aria-label", `${match.name}, played by you. ${match.keys} ${match.rule}`);
+    canvas.setAttribute("aria-label", `${match.name}, played by you. ${match.keys} Escape pauses. ${match.rule}`);
     name.textContent = `You, seed ${match.seed}${match.pace}`;
     note.textContent = "Score 0";
     result.hidden = true;
     thumbs.replaceChildren(...match.buttons.map((word) => {
       return make("button", "thumb", SIGNS[word], { type: "button", tabindex: -1, "data-word": word, "aria-label": word });
     }));
-    keys.textContent = `${match.keys} `;
+    keys.textContent = `${match.keys} Escape pauses. `;
     rule.textContent = match.rule;
     say("");
     draw("ready", match.name, "Start");
@@ -361,18 +364,18 @@ export function mount({ element, props, watch, trigger }) {
   }
 
   copy.addEventListener("click", async () => {
-    const address = new URL(location.href);
-    const { play, seed, speed, usual } = match;
-    address.search = String(new URLSearchParams({ play, seed, ...(speed === usual ? {} : { speed }) }));
-    const text = `${boast.textContent} ${address.href}`;
-    try {
-      await navigator.clipboard.writeText(text);
-      say("The result and its link are copied.");
-    } catch {
-      boast.textContent = text;
-      getSelection().selectAllChildren(boast);
-      say("Copy the line that is selected below.");
-    }
+    const done = await share(address.shared(), boast.textContent);
+    if (done === "copied") say("The result and its link are copied.");
+    if (done !== "kept") return;
+    boast.textContent += ` ${address.shared()}`;
+    getSelection().selectAllChildren(boast);
+    say("Copy the line that is selected below.");
+  });
+
+  // The address tells which match it is, and leads back to it.
+  const named = ({ play, seed, speed, usual }) => ({ play, seed, speed: speed === usual ? null : speed });
+  address.onReturn("play", (asked) => {
+    if (String(asked) !== address.written(named(match))) trigger("visit", { query: String(asked) });
   });
 
   whenResized(shot, layPicture, here);

@@ -12,7 +12,7 @@ from ui.games import game_of
 from ui.modules import mounted
 from ui.play.pad import CONTROLS
 from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
-from ui.screen import PLAIN
+from ui.screen import PLAIN, query_of
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
 from ui.watch.tab import Challenge
@@ -55,13 +55,14 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
     screen.begin(lambda: HIDDEN, None, rival, **quiet)
     screen.over(show_rival, None, rival, **quiet)
     page.load(arrive, None, [tabs, *shown], **quiet | {"queue": True})  # its warning comes through the queue
+    screen.visit(come_back, None, shown, trigger_mode="multiple", **quiet)
     challenge.agent.change(offer, challenge.agent, challenge.button, **quiet)
     challenge.button.click(accept, [challenge.agent, challenge.seed], [tabs, *shown], **quiet)
 
 
 def human(elem_id: str, value: dict[str, Any]) -> gr.HTML:
     """A canvas to play on. Its value is a Set's screen; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": mounted("play/human.js", "begin", "over")}
+    plain = PLAIN | {"js_on_load": mounted("play/human.js", "begin", "over", "visit")}
     return gr.HTML(value, elem_id=elem_id, html_template='<div class="human"></div>', **plain)
 
 
@@ -137,6 +138,11 @@ def show_rival(event: gr.EventData) -> dict[str, Any]:
     except Refused as error:
         raise refusal(escape(str(error))) from None
     return gr.update(visible=True, value=showing(ticket)) if ticket else HIDDEN
+
+
+def come_back(event: gr.EventData) -> Set:
+    """The match of an address to which the visitor has gone back. Raises gr.Error, with a sentence."""
+    return _set_up(query_of(event))
 
 
 def arrive(request: gr.Request) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ LESSONS = (
         game=None,
     ),
     Lesson(
-        "Learning rate too high",
+        "Rate too high",
         "The entropy is zero at once: the agent is sure of itself before it has learnt anything, and the return "
         "stays flat.",
         {"learning_rate": 0.1},

@@ -1,6 +1,6 @@
 """The Retrain tab: a visitor trains an agent, sees it learn, and compares it with what it was."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -14,15 +14,16 @@ from training.recipes import RECIPES
 from ui.episodes import record
 from ui.figures import number
 from ui.games import game_of
-from ui.modules import mounted
+from ui.modules import calling, mounted
 from ui.retrain import publishing
+from ui.retrain.address import GAME, is_named, named_in, shipped
 from ui.retrain.archive import archive_of
 from ui.retrain.earlier import Earlier, lines, with_run
 from ui.retrain.learning import learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
 from ui.retrain.runs import RUNS, Run
 from ui.retrain.train import TOO_HIGH, UNCHANGED, View, throw_away, train
-from ui.screen import PLAIN, Shot, into_view, screen, show
+from ui.screen import PLAIN, Shot, into_view, query_of, screen, show
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, refusal
 from ui.status import status_of
 
@@ -54,7 +55,8 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     with gr.Column(elem_classes="cabinet"):
         with gr.Column(elem_classes="lessons"):
             lesson = choice([each.name for each in LESSONS], label="Lesson")
-            says = gr.HTML(says_of(SHIPPED), elem_id="lesson", **PLAIN)
+            plain = PLAIN | {"js_on_load": mounted("retrain/settings.js", "visit")}
+            says = gr.HTML(says_of(SHIPPED), elem_id="lesson", **plain)
         with gr.Column(elem_classes="progress"):
             figure = gr.HTML(learning_curve(first), elem_id="learning-curve", elem_classes="curves", **PLAIN)
             clear = gr.Button("Clear earlier trainings", visible=False, elem_classes="quiet", elem_id="clear")
@@ -93,6 +95,10 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     own = {"fn": None, "js": "() => [null, '']", "outputs": [lesson, says], "api_visibility": "private"}
     of_lesson = [each for each, setting in zip(boxes, SETTINGS, strict=True) if setting.field not in ("steps", "seed")]
     gr.on([each.input for each in of_lesson], **own)  # what a visitor sets is no lesson any more
+    addressed = {"fn": None, "inputs": [game, *boxes], "js": calling("retrain/settings.js", "note", shipped())}
+    page.load(arrive, None, laid_out, **unqueued).then(**addressed, api_visibility="private")
+    says.visit(come_back, earlier, laid_out, trigger_mode="multiple", **unqueued)
+    gr.on([game.change, *(each.change for each in boxes)], **addressed, api_visibility="private")
     clear.click(forget, [game, run_id, earlier], [earlier, figure, clear, past], **unqueued)
     training = train_button.click(
         train,
@@ -149,6 +155,30 @@ def teach(name: object, game: object, run_id: str | None, earlier: Sequence[Earl
     run = RUNS.get(run_id)
     stays = game == chosen and run is not None and run.recipe.env == recipe.env
     return laid_out(lesson, chosen, recipe, Figures() if stays else cleared(recipe, earlier))
+
+
+def arrive(request: gr.Request) -> list[Any]:
+    """The settings that the page's address names, or the tab as it is."""
+    asked = dict(request.query_params)
+    return set_to(asked) if is_named(asked) else [UNCHANGED] * (6 + len(SETTINGS))
+
+
+def come_back(earlier: Sequence[Earlier], event: gr.EventData) -> list[Any]:
+    """The settings of an address to which the visitor has gone back."""
+    return set_to(query_of(event), earlier)
+
+
+def set_to(asked: Mapping[str, str], earlier: Sequence[Earlier] = ()) -> list[Any]:
+    """The tab with the settings that an address names; where one cannot be, all as shipped, and a sentence."""
+    says = ""
+    try:
+        game, recipe = named_in(asked)
+    except gr.Error as error:
+        (game, recipe), says = taught(SHIPPED, asked.get(GAME)), error.message
+    shown = laid_out(SHIPPED, game, recipe, cleared(recipe, earlier))
+    if recipe != RECIPES[game] or says:
+        shown[1:3] = None, f'<p role="status">{escape(says)}</p>' if says else ""  # it is no lesson
+    return shown
 
 
 def laid_out(lesson: Lesson, game: str, recipe: Recipe, figures: Figures) -> list[Any]:

@@ -1,6 +1,5 @@
 """Games recorded as files: the chunks that the arcade would send to a player, some to a file named by its content."""
 
-import base64
 import gzip
 import hashlib
 import json
@@ -10,13 +9,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 import zoo
 from a3c_core.agent import Agent
 from a3c_core.envs import Protocol
 from ui.broadcast.chunks import Part, Ticket, chunks, header_of, pixels_of
-from ui.broadcast.sights import look
+from ui.broadcast.sights import maps_from
 
 SEEDS = (0, 1, 2)
 """Of a trained agent's games; of its snapshots' the first alone."""
@@ -74,7 +71,7 @@ def record(ticket: Ticket, agent: Agent, directory: Path) -> Recorded:
                 rate = about["rate"]
                 about["kinds"], about["pictured"] = [], looked_at > 0 and part.sight is not None
             if part.sight and pictures < looked_at * rate:
-                header["looks"] = looks_of(part, agent)
+                header["looks"] = dict(enumerate(maps_from(agent, part.sight, 0), start=part.first))
                 looks += len(header["looks"])
             packed.append(repacked(part, header))
             steps, pictures, over = steps + len(header["pictures"]), pictures + sum(header["pictures"]), header["over"]
@@ -86,12 +83,6 @@ def record(ticket: Ticket, agent: Agent, directory: Path) -> Recorded:
     actions = "greedy" if ticket.greedy else "sampled"
     asked = (ticket.agent, ticket.seed, ticket.snapshot, actions, ticket.protocol)
     return Recorded(*asked, [file for file in files if file], round(total, 6), steps, over, looks)
-
-
-def looks_of(part: Part, agent: Agent) -> dict[str, str]:
-    """What the agent looked at in each step of a chunk: a square grid, a byte from 0 to 255 for each field."""
-    maps = (np.array(look(agent, part.sight, index), np.uint8) for index in range(part.sight.shape[0]))
-    return {str(step): base64.b64encode(seen.tobytes()).decode() for step, seen in enumerate(maps, start=part.first)}
 
 
 def repacked(part: Part, header: dict) -> bytes:

@@ -1,5 +1,7 @@
 // CartPole and Pendulum played in the browser: Gymnasium's arithmetic, the agent's network, and the same pushes.
 
+import { latest } from "../watch/recorded.js";
+
 // --- Chance: numpy's SeedSequence and PCG64, which give a seed its first state ---
 
 const MASK32 = 0xffffffffn;
@@ -241,7 +243,11 @@ const SECONDS_OF_FIRST = 0.5; // of a chunk; the others are of one
  */
 export function playedHere(agents, directory, others) {
   const fetched = /** @type {Map<string, Promise<ReturnType<typeof tensorsOf>>>} */ (new Map());
-  let latest = { key: "", chunks: /** @type {import("../watch/position.js").Played[]} */ ([]) };
+  const game = latest((/** @type {string} */ key, /** @type {Playable} */ agent, /** @type {ReturnType<typeof tensorsOf>} */ tensors) => {
+    const [, seed, snapshot, nudges] = JSON.parse(key);
+    const about = { ...agent.about, seed, snapshot, nudges };
+    return cut(play(about.env, tensors, seed, nudges), about, agent, tensors);
+  });
 
   function weights(file) {
     const load = async () => {
@@ -260,15 +266,10 @@ export function playedHere(agents, directory, others) {
       const agent = agents[ticket.agent];
       if (!agent || ticket.actions !== "greedy") return others.chunk(ticket, n, ahead, stop);
       const { seed, snapshot, nudges = "" } = ticket;
-      const key = JSON.stringify([ticket.agent, seed, snapshot, nudges]);
-      if (latest.key !== key) {
-        const file = agent.weights[snapshot];
-        if (!file || !Number.isSafeInteger(Number(seed))) return { status: 404, error: "There is no such game." };
-        const tensors = await weights(file);
-        const about = { ...agent.about, seed: Number(seed), snapshot: Number(snapshot), nudges };
-        latest = { key, chunks: cut(play(about.env, tensors, about.seed, nudges), about, agent, tensors) };
-      }
-      const played = latest.chunks[n];
+      const file = agent.weights[snapshot];
+      if (!file || !Number.isSafeInteger(Number(seed))) return { status: 404, error: "There is no such game." };
+      const tensors = await weights(file);
+      const played = game(JSON.stringify([ticket.agent, Number(seed), Number(snapshot), nudges]), agent, tensors)[n];
       return played ? { status: 200, played } : { status: 204, error: "" };
     },
   };

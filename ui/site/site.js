@@ -1,9 +1,8 @@
 // The pages of the static arcade. Everything that they ask for lies beside them.
 import { mount as mountZoo } from "../agents/zoo.js";
 import { runTimelines } from "../how/how.js";
-import { query } from "../watch/live.js";
 import { mount as mountPlayer } from "../watch/player.js";
-import { recordedGames } from "../watch/recorded.js";
+import { found, recordedGames } from "../watch/recorded.js";
 import { playedHere } from "./simulation.js";
 import { make } from "../chunk.js";
 
@@ -89,23 +88,26 @@ async function watch(cabinet) {
     }
   }
 
+  // What can be watched beside a game: the same agent at other ages, and others that played the same game.
+  function others(ticket) {
+    const there = (other) => played[other.agent ?? ticket.agent] || found(games, { ...ticket, ...other });
+    const { env, stages } = agents.find(({ name }) => name === ticket.agent);
+    const ages = Object.keys(stages).map((age) => ({ snapshot: Number(age) }));
+    const rivals = agents.filter((agent) => agent.env === env && agent.name !== ticket.agent).map(({ name }) => ({ agent: name, snapshot: 100 }));
+    return [...ages.filter(({ snapshot }) => snapshot !== ticket.snapshot), ...rivals].filter(there);
+  }
+
   function open(asked, at = null) {
     const ticket = choose(asked);
-    props.value = { ...ticket, at };
+    props.value = { ...ticket, at, others: others(ticket) };
     show();
     return ticket;
   }
 
-  // Another game, and its address.
-  function go(change) {
-    const ticket = open({ ...props.value, nudges: "", ...change });
-    const address = new URL(location.href);
-    address.search = String(query(ticket));
-    history.pushState(null, "", address);
-  }
+  const go = (change) => open({ ...props.value, nudges: "", ...change });
 
-  function arrive() {
-    const asked = new URL(location.href).searchParams;
+  // The game that an address names.
+  function arrive(asked) {
     const ticket = open(Object.fromEntries(asked), asked.get("at"));
     const missing = Object.entries(ticket).some(([part, value]) => asked.has(part) && asked.get(part) !== String(value));
     if (missing) cabinet.querySelector(".verdict").prepend(make("p", "", "The game that this link names was not recorded; here is another one."));
@@ -117,11 +119,11 @@ async function watch(cabinet) {
     go({ [input.name]: input.value });
   });
   another.addEventListener("click", () => go({ seed: String(following(props.value)) }));
-  window.addEventListener("popstate", arrive);
   cabinet.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
-  arrive();
+  arrive(new URL(location.href).searchParams);
   const source = playedHere(played, weights, recordedGames(games, directory));
-  mountPlayer({ element, props, watch: (_, act) => (show = act) }, { ...source, another: () => (another.hidden ? null : another) });
+  const visit = (_, { query }) => arrive(new URLSearchParams(query));
+  mountPlayer({ element, props, watch: (_, act) => (show = act), trigger: visit }, { ...source, another: () => (another.hidden ? null : another) });
 }
 
 /** @param {HTMLElement} element */

@@ -2,6 +2,9 @@
 import { base } from "../chunk.js";
 import { chunkOf } from "./position.js";
 
+export const LOOK_NOTE =
+  "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its choice, or its value, would change if that part were hidden.";
+
 /**
  * A game as an address names it.
  * @param {import("./position.js").Ticket} ticket
@@ -16,9 +19,7 @@ export function query({ agent, seed, snapshot, actions, protocol, nudges }, more
 /** @type {import("./position.js").Source} */
 export const server = {
   ahead: 12,
-  lookNote:
-    "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its policy would change if that part were hidden. " +
-    "Each map takes 145 passes through its network, so while the game plays there are only a few a second.",
+  lookNote: `${LOOK_NOTE} Each map takes 145 passes through its network; the game waits for maps that are late.`,
 
   async chunk(ticket, n, ahead, stop) {
     const answer = await fetch(`${base}/arcade/chunk?${query(ticket, { n, ahead })}`, { signal: stop });
@@ -26,9 +27,10 @@ export const server = {
     return answer.ok ? { status: answer.status } : { status: answer.status, error: (await answer.json()).error };
   },
 
-  async look(game, step) {
+  async look(game, step, most) {
     const n = chunkOf(game.chunks.map((chunk) => chunk.first), step);
-    const answer = await fetch(`${base}/arcade/saliency?${query(game.ticket, { n, step: step - game.chunks[n].first })}`);
+    const place = { n, step: step - game.chunks[n].first, most };
+    const answer = await fetch(`${base}/arcade/saliency?${query(game.ticket, place)}`);
     return { status: answer.status, ...(await answer.json()) };
   },
 

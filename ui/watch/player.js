@@ -1,12 +1,16 @@
 // A player of games that are cut into chunks (see ui/broadcast/chunks.py): a canvas, what moves it, and what the agent thinks.
 // Where the chunks come from is its source's business: a server that plays them, or files.
-import { brief, lay, make, minus, opened, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
+import * as address from "../address.js";
+import { brief, lay, make, minus, whenResized, whileConnected } from "../chunk.js";
+import { SHEET, share } from "../share.js";
 import { query, server } from "./live.js";
 import { listenToKeys } from "./player_keys.js";
+import { makeBeside } from "./player_beside.js";
 import { makeLook } from "./player_look.js";
 import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
-import { append, chunkOf, differsInAge, firstAbove, forget, fresh } from "./position.js";
+import { differsInAge, fresh, stepFrom, stepTo } from "./position.js";
+import { draw, fetchChunk } from "./reel.js";
 
 const START = 1.5; // seconds that are there before the game moves, so that it need not stop again
 const SPEEDS = [0.5, 1, 2, 4];
@@ -20,7 +24,7 @@ const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seco
  * @param {import("../chunk.js").Host} host
  * @param {import("./position.js").Source} source
  */
-export function mount({ element, props, watch }, source = server) {
+export function mount({ element, props, watch, trigger }, source = server) {
   if (!element.isConnected) return;
   const here = whileConnected(element);
   const root = /** @type {HTMLElement} */ (element.querySelector(".player"));
@@ -28,7 +32,7 @@ export function mount({ element, props, watch }, source = server) {
   // --- The parts of the page ---
 
   const shot = make("figure", "shot");
-  const canvas = make("canvas", "", "", { tabindex: 0, role: "img" });
+  const canvas = make("canvas", "", "", { tabindex: 0, role: "application", "aria-roledescription": "player" });
   const strip = make("figcaption", "strip");
   const name = make("span", "name");
   const note = make("span", "note");
@@ -47,7 +51,7 @@ export function mount({ element, props, watch }, source = server) {
   const bar = make("input", "seek", "", { type: "range", min: 0, max: 0, step: 1, "aria-label": "Position in the game" });
   const time = make("span", "time");
   const speed = button("Speed 1×", "1×", () => setSpeed(SPEEDS[(SPEEDS.indexOf(pace) + 1) % SPEEDS.length]));
-  const link = button("Copy a link to this moment", "Link", copyLink);
+  const link = button(`${SHEET ? "Share" : "Copy"} a link to this moment`, SHEET ? "Share" : "Link", shareLink);
   transport.append(toggle, back, forth, bar, time, speed, link);
   if (source.video) {
     const save = button("MP4: download the whole game as a video", "MP4", () => download(save, "video", source.video(game.ticket)));
@@ -60,11 +64,13 @@ export function mount({ element, props, watch }, source = server) {
   const thoughts = make("div", "thoughts");
   const choices = make("div", "choices", "", { role: "img" });
   const curves = [
-    curve("Return so far", (steps) => steps.returns),
-    curve("Value: the return it still expects", (steps) => steps.values),
+    curve("Return so far", (steps) => steps.returns, stepTo),
+    curve("Value: the return it still expects", (steps) => steps.values, stepChosen),
   ];
   thoughts.append(choices, ...curves.map((part) => part.figure));
-  root.append(shot, transport, status, thoughts);
+  const films = make("div", "films");
+  films.append(shot);
+  root.append(films, transport, status, thoughts);
   const inGame = (act) => (value) => game.about && act(value);
   const keys = listenToKeys(root, button, {
     toggle: inGame(() => (game.playing ? pause() : play())),
@@ -77,16 +83,50 @@ export function mount({ element, props, watch }, source = server) {
   const next = makeNext({ button, still, another: () => source.another?.(element) ?? null, here });
   transport.append(next.toggle, keys);
 
-  const look = makeLook({ canvas, shot, button, say, source, current: () => game });
-  const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose: (other) => (game = other) });
-  look.extras.append(...nudges.parts);
+  const look = makeLook({ canvas, shot, button, say, source, current: () => game, changed: tellAddress });
+  const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose });
+  const beside = makeBeside({ films, source, current: () => game, pace: () => pace, unseen: () => unseen(), laid: layBeside, changed: tellAddress });
+  look.extras.append(...nudges.parts, beside.choice);
   transport.after(look.extras, look.note);
 
   // --- A game ---
 
   let pace = 1; // the speed, which stays from game to game
   let game = fresh(/** @type {import("./position.js").Ticket} */ ({}));
+  let others = /** @type {import("./player_beside.js").Other[]} */ ([]); // that can be shown beside it
   let answer = { sentence: "", until: 0 }; // what the visitor was last told of a press, and until when
+
+  // The address tells what is shown, where this is the player of a tab.
+  const { tab } = root.dataset;
+  let leaving = false; // for a game that has yet to come
+  function tellAddress() {
+    if (!tab || leaving || !game.ticket.agent) return;
+    const at = game.want ?? stepOf(Math.floor(game.position));
+    address.tell(tab, query(game.ticket), { at: at || null, speed: pace === 1 ? null : pace, look: look.purpose(), beside: beside.chosen() || null });
+  }
+
+  // The game, the moment and the settings of an address to which the visitor has gone back.
+  function comeBack(asked) {
+    leaving = true;
+    adjust(asked);
+    const named = query(/** @type {any} */ (Object.fromEntries(asked)));
+    leaving = String(query(game.ticket)) !== String(named);
+    if (leaving) trigger("visit", { query: String(asked) });
+    else goTo(Number(asked.get("at")));
+  }
+
+  function adjust(asked) {
+    setSpeed(SPEEDS.find((each) => each === Number(asked.get("speed"))) ?? 1);
+    look.set(asked.get("look"));
+    beside.choose(asked.get("beside"));
+  }
+
+  function choose(other) {
+    game = other;
+    beside.offer(others);
+    leaving = false;
+    tellAddress();
+  }
 
   function open(ticket) {
     if (!ticket?.agent) return;
@@ -96,6 +136,10 @@ export function mount({ element, props, watch }, source = server) {
     game.want = Number(ticket.at) || (stays ? stepOf(Math.floor(before.position), before) : 0) || null;
     game.playing = stays ? before.playing : !still;
     if (answer.until < Infinity) answer.until = 0;
+    others = (tab && ticket.others) || [];
+    beside.offer(others);
+    leaving = false;
+    tellAddress();
     fetchMore();
   }
 
@@ -104,35 +148,17 @@ export function mount({ element, props, watch }, source = server) {
 
   async function fetchMore() {
     const mine = game;
-    if (!mine.ticket.agent || mine.fetching || mine.over || mine.failed || unseen()) return;
-    const ahead = Math.max(0, mine.pictures - mine.position);
-    if (mine.about && mine.want === null && ahead > source.ahead * mine.about.rate * Math.max(1, pace)) return;
-    mine.fetching = true;
-    try {
-      const left = mine.about ? Math.floor(ahead / mine.about.rate / pace) : 0;
-      const got = await source.chunk(mine.ticket, mine.chunks.length, left);
-      if (mine !== game) return;
-      if (got.status < 300) mine.trouble = "";
-      if (got.status === 200) take(mine, got.played ?? opened(got.buffer));
-      else if (got.status === 204) Object.assign(mine, { over: true, ending: got.error });
-      else if (got.status !== 202) {
-        mine.failed = got.status !== 503;
-        mine.trouble = got.error;
-        if (!mine.failed) await new Promise((wake) => setTimeout(wake, 1000 + 1000 * Math.random()));
-      }
-    } catch {
-      mine.trouble = "The connection is lost; the game continues when it is back.";
-      await new Promise((wake) => setTimeout(wake, 1000));
-    } finally {
-      mine.fetching = false;
-    }
-    if (mine === game) setTimeout(fetchMore, mine.chunks.length ? 0 : 200);
+    const wanted = () => mine === game;
+    const before = mine.pictures;
+    if (unseen() || !(await fetchChunk(mine, source, { pace, begin: (about) => begin(mine, about), wanted })) || !wanted()) return;
+    if (mine.pictures > before || mine.over) taken(mine, before);
+    setTimeout(fetchMore, mine.chunks.length ? 0 : 200);
   }
 
-  function take(mine, { header, ...content }) {
-    if (header.game) begin(mine, header.game);
-    append(mine, header, content);
+  // More has come of a game that had so many pictures, or its end.
+  function taken(mine, before) {
     const { steps } = mine;
+    if (mine.drawn === before - 1) mine.drawn = -1; // what was chosen from that picture is here now
     bar.max = String(mine.pictures - 1);
     if (mine.want !== null && (steps.ends.length > mine.want || mine.over)) {
       seek(pictureOf(mine.want));
@@ -151,7 +177,7 @@ export function mount({ element, props, watch }, source = server) {
     layPicture();
     name.textContent = `${about.agent}, ${about.greedy ? "greedy" : "sampled"} actions, seed ${about.seed}` +
       (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
-    canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
+    canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}. Space plays and pauses, ? lists all keys.`);
     layChoices(about);
     look.lay(about);
     nudges.lay(about);
@@ -160,8 +186,16 @@ export function mount({ element, props, watch }, source = server) {
   function layPicture() {
     if (!game.about) return lay(look.picture, 4 / 3);
     const { width, height, pixel } = game.about;
-    const coarse = pixel[0] !== pixel[1]; // a console's
-    lay(look.picture, (width * pixel[1]) / (height * pixel[0]), coarse && [width, height]);
+    const shape = (width * pixel[1]) / (height * pixel[0]);
+    const cells = pixel[0] !== pixel[1] && /** @type {[number, number]} */ ([width, height]); // a console's
+    lay(look.picture, shape, cells);
+    beside.lay(shape, cells);
+  }
+
+  function layBeside() {
+    films.classList.toggle("pair", films.childElementCount > 1);
+    layPicture();
+    curves.forEach((part) => part.draw());
   }
 
   function nudgedWords({ nudges }) {
@@ -188,7 +222,9 @@ export function mount({ element, props, watch }, source = server) {
     if (trouble || !ticket.agent) return trouble;
     if (!about) return `${ticket.agent} is starting.`;
     if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
-    if (root.dataset.state === "waiting" && now - since > PATIENCE) return "Waiting for the next pictures.";
+    if (root.dataset.state === "waiting" && now - since > PATIENCE) {
+      return look.waits(stepFrom(game, game.painted)) ? "Waiting to see what it looks at." : "Waiting for the next pictures.";
+    }
     if (!over || game.position < game.pictures - 1) return "";
     const after = next.news(now);
     if (game.ending) return `${game.ending} ${after}`.trim();
@@ -198,14 +234,25 @@ export function mount({ element, props, watch }, source = server) {
 
   // --- Position ---
 
-  // The step that led to a picture: the first whose pictures end behind it.
-  function stepOf(picture, { steps } = game) {
-    return firstAbove(steps.ends, picture);
+  function stepOf(picture, of = game) {
+    return stepTo(of, picture);
   }
+
+  // The step whose choice and value are shown with a picture: the one that the agent chose from it, or else its last.
+  function stepChosen(of, picture) {
+    const step = stepFrom(of, picture);
+    return step < 0 ? stepTo(of, picture) : step;
+  }
+
   const pictureOf = (step) => (game.steps.ends[Math.min(step, game.steps.ends.length - 1)] ?? 1) - 1;
 
   function seek(picture) {
     game.position = Math.max(0, Math.min(picture, game.pictures - 1));
+  }
+
+  function goTo(step) {
+    if (step < game.steps.ends.length) seek(pictureOf(step));
+    else game.want = step;
   }
 
   function step(count) {
@@ -228,19 +275,14 @@ export function mount({ element, props, watch }, source = server) {
     speed.textContent = `${value}×`;
     speed.title = `Speed ${value}×`;
     speed.setAttribute("aria-label", speed.title);
+    tellAddress();
   }
 
-  async function copyLink() {
-    const { ticket } = game;
-    const address = new URL(location.href);
-    address.search = String(query(ticket, { at: stepOf(Math.floor(game.position)) }));
-    history.replaceState(null, "", address);
-    try {
-      await navigator.clipboard.writeText(address.href);
-      say("The link to this moment is copied.");
-    } catch {
-      say("The link to this moment is in the address bar.");
-    }
+  async function shareLink() {
+    tellAddress();
+    const done = await share(address.shared());
+    if (done === "copied") say("The link to this moment is copied.");
+    else if (done === "kept") say("The link to this moment is in the address bar.");
   }
 
   // A link alone could not say that the server makes the file for a while, nor why it does not.
@@ -263,29 +305,6 @@ export function mount({ element, props, watch }, source = server) {
     }
   }
 
-  // --- Pictures ---
-
-  async function pictures(index) {
-    const found = game.decoded.get(index);
-    if (found) return found;
-    const { about, decoded } = game;
-    const promise = unpacked(game.chunks[index].data, about.width * about.height);
-    decoded.set(index, promise);
-    forget(decoded, game.chunks);
-    return promise;
-  }
-
-  async function draw(picture) {
-    const mine = game;
-    const index = chunkOf(mine.starts, picture);
-    const { paint: paintHere } = mine.chunks[index];
-    if (paintHere) return paintHere(canvas, picture - mine.starts[index]);
-    const part = await pictures(index);
-    if (mine !== game || mine.drawn !== picture) return;
-    paint(canvas, part, picture - mine.starts[index]);
-    if (index + 1 < mine.chunks.length) pictures(index + 1);
-  }
-
   // --- What the agent thinks ---
 
   function layChoices(about) {
@@ -299,6 +318,13 @@ export function mount({ element, props, watch }, source = server) {
         return row;
       }),
     );
+  }
+
+  function spoken(picture, step) {
+    const { about, steps } = game;
+    const chosen = stepChosen(game, picture);
+    const action = about.actions ? `, chooses ${about.actions[steps.actions[chosen]] ?? steps.actions[chosen]}` : "";
+    return `${clock(picture / about.rate)}, step ${step}${action}, return ${brief(steps.returns[step])}, value ${brief(steps.values[chosen])}`;
   }
 
   function showChoices(now) {
@@ -325,10 +351,11 @@ export function mount({ element, props, watch }, source = server) {
     choices.setAttribute("aria-label", `The agent chooses ${game.about.actions[action] ?? action}`);
   }
 
-  function curve(label, values) {
+  // `place` finds the step whose number is shown with a picture.
+  function curve(label, values, place) {
     const figure = make("figure", "curve live");
     const caption = make("figcaption", "");
-    const output = make("output", "");
+    const output = make("output", "", "", { "aria-live": "off" }); // it changes with every step
     caption.append(make("span", "", label), output);
     const plot = make("div", "plot");
     const low = make("span", "low");
@@ -340,6 +367,7 @@ export function mount({ element, props, watch }, source = server) {
 
     function drawCurve() {
       const all = values(game.steps);
+      const theirs = values(beside.steps());
       const ratio = devicePixelRatio || 1;
       const [width, height] = [paper.clientWidth * ratio, paper.clientHeight * ratio];
       if (!width) return;
@@ -350,12 +378,13 @@ export function mount({ element, props, watch }, source = server) {
       const pen = paper.getContext("2d");
       pen.clearRect(0, 0, width, height);
       if (!all.length) return;
-      let [least, most] = bounds(all);
+      let [least, most] = bounds([...all, ...theirs]);
+      const last = Math.max(1, all.length - 1, theirs.length - 1);
       if (most - least < 1e-6) most = least + 1;
       high.textContent = brief(most);
       low.textContent = brief(least);
       const style = getComputedStyle(figure);
-      const x = (i) => (i / Math.max(1, all.length - 1)) * width;
+      const x = (i) => (i / last) * width;
       const y = (value) => height - 2 * ratio - ((value - least) / (most - least)) * (height - 4 * ratio);
       pen.strokeStyle = style.getPropertyValue("--line");
       pen.lineWidth = ratio;
@@ -368,14 +397,18 @@ export function mount({ element, props, watch }, source = server) {
         game.steps.rewards.forEach((reward, i) => reward && pen.fillRect(x(i), reward > 0 ? 0 : height - 6 * ratio, ratio, 6 * ratio));
       }
       nudges.draw(pen, x, height, ratio);
-      pen.strokeStyle = style.getPropertyValue("--accent");
-      pen.lineWidth = 2 * ratio;
-      pen.beginPath();
-      const every = Math.max(1, Math.floor(all.length / width));
-      for (let i = 0; i < all.length; i += every) pen.lineTo(x(i), y(all[i]));
-      pen.lineTo(x(all.length - 1), y(all[all.length - 1]));
-      pen.stroke();
-      const now = stepOf(Math.floor(game.position));
+      const trace = (numbers, colour, thickness) => {
+        pen.strokeStyle = style.getPropertyValue(colour);
+        pen.lineWidth = thickness * ratio;
+        pen.beginPath();
+        const every = Math.max(1, Math.floor(numbers.length / width));
+        for (let i = 0; i < numbers.length; i += every) pen.lineTo(x(i), y(numbers[i]));
+        pen.lineTo(x(numbers.length - 1), y(numbers.at(-1)));
+        pen.stroke();
+      };
+      if (theirs.length) trace(theirs, "--quiet", 1.25);
+      trace(all, "--accent", 2);
+      const now = place(game, Math.floor(game.position));
       pen.fillStyle = style.color;
       pen.fillRect(Math.min(width - ratio, x(now)), 0, ratio, height);
       output.textContent = brief(all[now]);
@@ -383,13 +416,18 @@ export function mount({ element, props, watch }, source = server) {
 
     paper.addEventListener("click", (event) => {
       const share = (event.clientX - paper.getBoundingClientRect().left) / paper.clientWidth;
-      seek(pictureOf(Math.round(share * (game.steps.ends.length - 1))));
+      const last = Math.max(game.steps.ends.length, beside.steps().ends.length) - 1;
+      seek(pictureOf(Math.round(share * last)));
     });
     new ResizeObserver(drawCurve).observe(paper);
     return { figure, draw: drawCurve };
   }
 
   // --- Time ---
+
+  function light() {
+    if (game.want === null) look.at(stepFrom(game, game.painted));
+  }
 
   let latest = 0;
   let since = 0; // when its state was last another
@@ -400,8 +438,10 @@ export function mount({ element, props, watch }, source = server) {
       const end = game.pictures - 1;
       if (game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
       else if (game.position >= end) game.rolling = false;
-      if (game.playing && game.want === null && game.rolling) {
-        game.position = Math.min(end, game.position + passed * game.about.rate * pace);
+      const goal = Math.min(end, game.position + passed * game.about.rate * pace);
+      const late = look.waits(stepFrom(game, Math.floor(goal))) || beside.waits(goal);
+      if (game.playing && game.want === null && game.rolling && !late) {
+        game.position = goal;
         if (game.position >= end && game.over) {
           pause();
           next.ended(now);
@@ -409,20 +449,21 @@ export function mount({ element, props, watch }, source = server) {
       }
       const picture = Math.floor(game.position);
       if (picture !== game.drawn) {
-        game.drawn = picture;
-        draw(picture);
+        const mine = game;
+        draw(game, canvas, picture, () => mine === game).then(light); // both before the browser shows either
         const step = stepOf(picture);
-        showChoices(step);
+        showChoices(stepChosen(game, picture));
         curves.forEach((part) => part.draw());
         bar.value = String(picture);
         note.textContent = `Return ${brief(game.steps.returns[step])}`;
-        bar.setAttribute("aria-valuetext", `${clock(picture / game.about.rate)}, step ${step}`);
-        canvas.dataset.step = String(step);
+        bar.setAttribute("aria-valuetext", spoken(picture, step));
+        tellAddress();
       }
       const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));
       put(time, `${at} / ${whole}${game.over ? "" : " …"}`);
-      if (game.want === null) look.at(stepOf(picture));
-      const state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
+      beside.at(game.position);
+      light();
+      const state = game.playing ? (game.rolling && game.position < end && !late ? "playing" : "waiting") : "paused";
       if (state !== root.dataset.state) since = now;
       root.dataset.state = state;
       toggle.textContent = game.playing ? "❚❚" : "▶";
@@ -438,6 +479,10 @@ export function mount({ element, props, watch }, source = server) {
   document.addEventListener("visibilitychange", () => fetchMore(), { signal: here });
   whenResized(shot, layPicture, here);
 
+  if (tab) {
+    address.onReturn(tab, comeBack);
+    adjust(new URL(location.href).searchParams);
+  }
   watch("value", () => open(props.value));
   open(props.value);
   requestAnimationFrame(tick);

@@ -5,18 +5,34 @@ from typing import Any
 import gradio as gr
 
 from ui.broadcast.chunks import Ticket
+from ui.broadcast.guests import watchable, zoo_names
 from ui.broadcast.nudges import written
 from ui.modules import mounted
 from ui.screen import PLAIN
 
 
-def player(elem_id: str) -> gr.HTML:
-    """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": mounted("watch/player.js")}
-    return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template='<div class="player"></div>', **plain)
+def player(elem_id: str, tab: str = "") -> gr.HTML:
+    """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML.
+
+    The page's address tells what the player of a `tab` shows, and `visit` is where its visitor has gone back to.
+    """
+    plain = PLAIN | {"js_on_load": mounted("watch/player.js", "visit")}
+    template = f'<div class="player" data-tab="{tab}"></div>'
+    return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template=template, **plain)
 
 
 def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:
     """The value of a player that shows the game of `ticket`, from step `at` on."""
     actions = "greedy" if ticket.greedy else "sampled"
-    return {**ticket._asdict(), "greedy": None, "actions": actions, "nudges": written(ticket.nudges), "at": at}
+    told = {"greedy": None, "actions": actions, "nudges": written(ticket.nudges), "at": at, "others": others(ticket)}
+    return {**ticket._asdict(), **told}
+
+
+def others(ticket: Ticket) -> list[dict[str, Any]]:
+    """What can be watched beside a game: its agent at other moments of its training, and others of the same game."""
+    agent = watchable(ticket.agent)
+    if agent is None:
+        return []
+    ages = [{"snapshot": age} for age in agent.snapshots if age != ticket.snapshot]
+    rivals = [name for name in zoo_names() if name != agent.name and watchable(name).recipe.env == agent.recipe.env]
+    return ages + [{"agent": name, "snapshot": 100} for name in rivals]

@@ -26,7 +26,7 @@ export const KEYS = [
   { keys: ["End"], shown: "End", does: "To the end", act: (acts) => acts.seek(1) },
   { keys: ["<"], shown: "<", does: "Slower", act: (acts) => acts.speed(-1) },
   { keys: [">"], shown: ">", does: "Faster", act: (acts) => acts.speed(1) },
-  { keys: ["f"], shown: "F", does: "Full screen on or off", act: (acts) => acts.fill() },
+  { keys: ["f"], shown: "F", does: "Full screen; F or Escape leaves it", act: (acts) => acts.fill() },
 ];
 
 /**
@@ -34,7 +34,7 @@ export const KEYS = [
  * @param {{ key: string, ctrlKey?: boolean, metaKey?: boolean, altKey?: boolean, target?: { tagName?: string } | null }} event
  */
 export function entryOf({ key, ctrlKey, metaKey, altKey, target }) {
-  if (ctrlKey || metaKey || altKey || (key === " " && target?.tagName === "BUTTON")) return undefined;
+  if (ctrlKey || metaKey || altKey || target?.tagName === "SELECT" || (key === " " && target?.tagName === "BUTTON")) return undefined;
   const lower = key.length === 1 ? key.toLowerCase() : key; // with Caps Lock too
   return KEYS.find(({ keys }) => keys.includes(lower));
 }

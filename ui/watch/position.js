@@ -3,7 +3,7 @@
 /**
  * Which game: the same ticket is the same game. `at` is the step to begin with.
  * @typedef {{ agent: string, seed?: number, snapshot?: number, actions?: string, protocol?: string, nudges?: string,
- *   at?: number | string | null }} Ticket
+ *   at?: number | string | null, others?: import("./player_beside.js").Other[] }} Ticket
  */
 
 /**
@@ -19,13 +19,19 @@
  * @property {number} ahead seconds that are fetched ahead
  * @property {(ticket: Ticket, n: number, ahead: number, stop?: AbortSignal) => Promise<Answer>} chunk number `n` of a game; the player has
  *   something to show for `ahead` seconds
- * @property {(game: Game, step: number) => Promise<{ map?: number[][], status: number, error?: string }>} look what the
- *   agent looks at in a step, from 0 to 255
+ * @property {(game: Game, step: number, most: number) => Promise<{ looks?: Looks, status: number, error?: string }>} look what
+ *   the agent looks at in a step, and perhaps in those after it
  * @property {string} lookNote what is said of it
  * @property {(ticket: Ticket) => string} [video] the address of a game as a file
  * @property {(ticket: Ticket, from: number) => string} [gif] the address of a stretch of it
  * @property {(element: HTMLElement) => HTMLElement | null} [another] the button that opens another game in this player,
  *   where the page has one
+ */
+
+/**
+ * By the steps' numbers two square maps of what the agent looks at, for its choice and for its value, with a byte from 0 to
+ * 255 for each field, in base64; null where there are none.
+ * @typedef {Record<string, string | null>} Looks
  */
 
 /** @typedef {ReturnType<typeof fresh>} Game */
@@ -36,7 +42,7 @@
  */
 
 /**
- * @typedef {{ first: number, data?: ArrayBuffer, bytes: number, looks?: Record<string, string>, paint?: Played["paint"] }} Chunk
+ * @typedef {{ first: number, data?: ArrayBuffer, bytes: number, looks?: Looks, paint?: Played["paint"] }} Chunk
  */
 
 const DECODED = 48e6; // bytes of pictures that are kept, besides those of the chunk that is shown and of the next
@@ -58,7 +64,8 @@ export function fresh(ticket) {
     playing: false,
     rolling: false,
     position: 0,
-    drawn: -1,
+    drawn: -1, // the picture that is being drawn
+    painted: -1, // and the one that is
     pictures: 0,
     want: /** @type {number | null} */ (null),
     decoded: /** @type {Map<number, Promise<import("../chunk.js").Pictures>>} */ (new Map()),
@@ -118,6 +125,20 @@ export function firstAbove(ascending, wanted) {
   }
   return Math.max(0, low);
 }
+
+/**
+ * The step that led to a picture: the first whose pictures end behind it.
+ * @param {Game} game
+ * @param {number} picture
+ */
+export const stepTo = ({ steps }, picture) => firstAbove(steps.ends, picture);
+
+/**
+ * The step that the agent chose when it saw a picture: it sees what its last step has led to. -1 where there is none yet.
+ * @param {Game} game
+ * @param {number} picture
+ */
+export const stepFrom = (game, picture) => (picture >= 0 && picture + 1 < game.pictures ? stepTo(game, picture + 1) : -1);
 
 /**
  * The chunk with a picture: the last that starts at it or before.

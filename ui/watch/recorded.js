@@ -1,5 +1,7 @@
 // Games that were recorded as files (see ui/site/record.py): the chunks that a server would have sent, some to a file.
 import { inflater } from "../chunk.js";
+import { LOOK_NOTE } from "./live.js";
+import { chunkOf } from "./position.js";
 
 /**
  * A recorded game in the index.
@@ -42,24 +44,39 @@ export const found = (games, ticket) =>
     ["agent", "seed", "snapshot", "actions", "protocol"].every((part) => ticket[part] === undefined || String(game[part]) === String(ticket[part])));
 
 /**
+ * A function that keeps what it made of the latest keys: two games may be watched side by side.
+ * @template Key, Value
+ * @template {any[]} More
+ * @param {(key: Key, ...more: More) => Value} made
+ * @returns {(key: Key, ...more: More) => Value}
+ */
+export function latest(made, most = 2) {
+  const kept = /** @type {Map<Key, Value>} */ (new Map());
+  return (key, ...more) => {
+    const value = kept.has(key) ? kept.get(key) : made(key, ...more);
+    kept.delete(key);
+    kept.set(key, value);
+    if (kept.size > most) kept.delete(kept.keys().next().value);
+    return value;
+  };
+}
+
+/**
  * A source of recorded games, whose files lie in a directory.
  * @param {Recorded[]} games
  * @param {URL} directory
  * @returns {import("./position.js").Source}
  */
 export function recordedGames(games, directory) {
-  let open = { game: /** @type {Recorded | null} */ (null), chunks: /** @type {ArrayBuffer[]} */ ([]), files: 0 };
+  const open = latest(/** @type {(game: Recorded) => { chunks: ArrayBuffer[], files: number }} */ (() => ({ chunks: [], files: 0 })));
   return {
     ahead: Infinity,
-    lookNote:
-      "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its policy would change if that part were hidden. " +
-      "The maps were made when the game was recorded, for its first minute or so.",
+    lookNote: `${LOOK_NOTE} The maps were made when the game was recorded, for its first minute or so.`,
 
-    async chunk(ticket, n, ahead, stop) {
+    async chunk(ticket, n, _ahead, stop) {
       const game = found(games, ticket);
       if (!game) return { status: 404, error: "This game was not recorded. Choose another one." };
-      if (open.game !== game || n === 0) open = { game, chunks: [], files: 0 };
-      const mine = open;
+      const mine = open(game);
       while (mine.chunks.length <= n && mine.files < game.files.length) {
         const answer = await fetch(new URL(game.files[mine.files], directory), { signal: stop });
         if (!answer.ok) return { status: 404, error: "A file of this game is missing." };
@@ -73,11 +90,8 @@ export function recordedGames(games, directory) {
     },
 
     async look(game, step) {
-      const packed = game.chunks.map((chunk) => chunk.looks?.[step]).find(Boolean);
-      if (!packed) return { status: 404 };
-      const cells = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-      const side = Math.sqrt(cells.length);
-      return { status: 200, map: Array.from({ length: side }, (_, row) => [...cells.subarray(row * side, (row + 1) * side)]) };
+      const { looks } = game.chunks[chunkOf(game.chunks.map((chunk) => chunk.first), step)];
+      return { status: 200, looks: { [step]: null, ...looks } };
     },
   };
 }

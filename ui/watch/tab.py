@@ -17,7 +17,7 @@ from ui.broadcast.routes import number as whole_of
 from ui.broadcast.stream import BROADCASTS, get_ready
 from ui.figures import number
 from ui.games import game_of
-from ui.screen import PLAIN, into_view, link_to
+from ui.screen import PLAIN, into_view, link_to, query_of
 from ui.settings import choice, refusal, whole
 from ui.watch.player import player, showing
 from ui.watch.strangers import invite, named
@@ -50,7 +50,7 @@ def build(page: gr.Blocks) -> Challenge:
     """Lays out the tab and wires it, but for the button that it returns."""
     names = zoo_names()
     with gr.Column(elem_classes="cabinet"):
-        stage = player("watch-player")
+        stage = player("watch-player", tab="watch")
         with gr.Column(elem_classes="controls"):
             agent = choice(names, label="Agent", elem_classes="games")
             snapshot = choice(stages(watchable(names[0])), label="Training", info="Watch it learn.")
@@ -78,6 +78,7 @@ def build(page: gr.Blocks) -> Challenge:
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
     page.load(arrive, None, [actions, *shown], **quiet)
+    stage.visit(come_back, None, [actions, *shown], trigger_mode="multiple", **quiet)
     gr.api(watch, api_name="watch", concurrency_limit=12)
 
     asked = [fetch.click, repo.submit]
@@ -146,7 +147,17 @@ def only(verdict: object) -> Shown:
 
 def arrive(request: gr.Request) -> Iterator[tuple[Any, ...]]:
     """What the page shows first: the game that its address names, else the zoo's first agent."""
-    asked = {} if "play" in request.query_params else dict(request.query_params)  # that is the Play tab's
+    elsewhere = "play" in request.query_params  # that is the Play tab's
+    yield from named_by({} if elsewhere else dict(request.query_params))
+
+
+def come_back(event: gr.EventData) -> Iterator[tuple[Any, ...]]:
+    """The game of an address to which the visitor has gone back."""
+    yield from named_by(query_of(event))
+
+
+def named_by(asked: dict[str, str]) -> Iterator[tuple[Any, ...]]:
+    """The actions and the game that a query names, or with a warning a game of the zoo's first agent."""
     name = asked.get("agent", "")
     try:
         if repo := hub.repository(name):
