@@ -4,8 +4,8 @@ from typing import Any
 
 import gradio as gr
 
+from ui.broadcast import nudges, takeovers
 from ui.broadcast.chunks import Ticket
-from ui.broadcast.nudges import written
 from ui.modules import mounted
 from ui.screen import PLAIN
 
@@ -19,4 +19,5 @@ def player(elem_id: str) -> gr.HTML:
 def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:
     """The value of a player that shows the game of `ticket`, from step `at` on."""
     actions = "greedy" if ticket.greedy else "sampled"
-    return {**ticket._asdict(), "greedy": None, "actions": actions, "nudges": written(ticket.nudges), "at": at}
+    written = {"nudges": nudges.written(ticket.nudges), "takeovers": takeovers.written(ticket.takeovers)}
+    return {**ticket._asdict(), "greedy": None, "actions": actions, **written, "at": at}
