@@ -6,11 +6,14 @@ import { listenToKeys } from "./player_keys.js";
 import { makeLook } from "./player_look.js";
 import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
+import { makeRival } from "./player_rival.js";
+import { makeTakeover } from "./player_takeover.js";
 import { append, chunkOf, differsInAge, firstAbove, forget, fresh } from "./position.js";
 
 const START = 1.5; // seconds that are there before the game moves, so that it need not stop again
 const SPEEDS = [0.5, 1, 2, 4];
 const ANSWERED = 8000; // milliseconds that an answer to the visitor stays; then it is the game's turn
+const BEHIND = 3; // pictures that a game which is being played by hand may lag behind its server
 const PATIENCE = 500; // milliseconds without a new picture until it is explained
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
@@ -72,6 +75,7 @@ export function mount({ element, props, watch }, source = server) {
     skip: inGame((seconds) => seek(game.position + seconds * game.about.rate)),
     seek: inGame((share) => seek(share * (game.pictures - 1))),
     speed: (count) => setSpeed(SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(pace) + count))]),
+    takeOver: source.live && inGame(() => takeover.toggle()),
     fill: () => (document.fullscreenElement ? document.exitFullscreen() : shot.requestFullscreen?.()),
   });
   const next = makeNext({ button, still, another: () => source.another?.(element) ?? null, here });
@@ -79,8 +83,19 @@ export function mount({ element, props, watch }, source = server) {
 
   const look = makeLook({ canvas, shot, button, say, source, current: () => game });
   const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose: (other) => (game = other) });
+  const takeover = makeTakeover({
+    root, picture: look.picture, canvas, source, still, button, say, begin, take, fetchMore, unseen, here,
+    nextStep: () => stepOf(Math.floor(game.position)) + 1,
+    pace: () => pace,
+    current: () => game,
+    choose: (other) => (game = other),
+  });
+  const rival = makeRival({ source, unseen, here });
+  look.extras.prepend(takeover.taking);
   look.extras.append(...nudges.parts);
+  shot.after(rival.figure, takeover.thumbs);
   transport.after(look.extras, look.note);
+  status.after(takeover.result);
 
   // --- A game ---
 
@@ -90,6 +105,7 @@ export function mount({ element, props, watch }, source = server) {
 
   function open(ticket) {
     if (!ticket?.agent) return;
+    takeover.leave();
     const before = game;
     game = fresh(ticket);
     const stays = before.about && differsInAge(before.ticket, ticket); // whoever watches it learn compares moments
@@ -100,11 +116,13 @@ export function mount({ element, props, watch }, source = server) {
   }
 
   // Whether nobody can see it: the window is hidden, or another tab of the page is in front.
-  const unseen = () => document.hidden || !canvas.clientWidth;
+  function unseen() {
+    return document.hidden || !canvas.clientWidth;
+  }
 
   async function fetchMore() {
     const mine = game;
-    if (!mine.ticket.agent || mine.fetching || mine.over || mine.failed || unseen()) return;
+    if (!mine.ticket.agent || mine.fetching || mine.over || mine.failed || mine.live || unseen()) return;
     const ahead = Math.max(0, mine.pictures - mine.position);
     if (mine.about && mine.want === null && ahead > source.ahead * mine.about.rate * Math.max(1, pace)) return;
     mine.fetching = true;
@@ -150,11 +168,12 @@ export function mount({ element, props, watch }, source = server) {
     shot.dataset.game = about.env;
     layPicture();
     name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
-      (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
+      (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about) + takenWords(about);
     canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
     layChoices(about);
     look.lay(about);
     nudges.lay(about);
+    takeover.lay();
   }
 
   function layPicture() {
@@ -167,6 +186,10 @@ export function mount({ element, props, watch }, source = server) {
   function nudgedWords({ nudges }) {
     const count = nudges ? nudges.split("-").length : 0;
     return count ? `, ${count} ${count === 1 ? "nudge" : "nudges"}` : "";
+  }
+
+  function takenWords({ takeovers }) {
+    return takeovers ? `, taken over at step ${Number.parseInt(takeovers, 10).toLocaleString("en")}` : "";
   }
 
   // --- What is said below the game ---
@@ -187,13 +210,14 @@ export function mount({ element, props, watch }, source = server) {
     const { ticket, about, over, trouble, want, steps } = game;
     if (trouble || !ticket.agent) return trouble;
     if (!about) return `${ticket.agent} is starting.`;
+    if (game.live) return takeover.news();
     if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
     if (root.dataset.state === "waiting" && now - since > PATIENCE) return "Waiting for the next pictures.";
     if (!over || game.position < game.pictures - 1) return "";
     const after = next.news(now);
     if (game.ending) return `${game.ending} ${after}`.trim();
     const ended = `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
-    return `${ended} ${after}`.trim();
+    return `${ended} ${ticket.takeovers ? takeover.ending() : ""} ${after}`.trim();
   }
 
   // --- Position ---
@@ -205,6 +229,7 @@ export function mount({ element, props, watch }, source = server) {
   const pictureOf = (step) => (game.steps.ends[Math.min(step, game.steps.ends.length - 1)] ?? 1) - 1;
 
   function seek(picture) {
+    if (game.live) return;
     game.position = Math.max(0, Math.min(picture, game.pictures - 1));
   }
 
@@ -322,7 +347,7 @@ export function mount({ element, props, watch }, source = server) {
       row.children[1].firstChild.style.width = `${100 * policy[i]}%`;
       row.children[2].textContent = `${Math.round(100 * policy[i])} %`;
     });
-    choices.setAttribute("aria-label", `The agent chooses ${game.about.actions[action] ?? action}`);
+    choices.setAttribute("aria-label", `${takeover.byHand(now) ? "Chosen by hand:" : "The agent chooses"} ${game.about.actions[action] ?? action}`);
   }
 
   function curve(label, values) {
@@ -368,6 +393,7 @@ export function mount({ element, props, watch }, source = server) {
         game.steps.rewards.forEach((reward, i) => reward && pen.fillRect(x(i), reward > 0 ? 0 : height - 6 * ratio, ratio, 6 * ratio));
       }
       nudges.draw(pen, x, height, ratio);
+      takeover.draw(pen, x, height, ratio);
       pen.strokeStyle = style.getPropertyValue("--accent");
       pen.lineWidth = 2 * ratio;
       pen.beginPath();
@@ -398,13 +424,15 @@ export function mount({ element, props, watch }, source = server) {
     latest = now;
     if (game.about && game.pictures) {
       const end = game.pictures - 1;
-      if (game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
+      const { live } = game;
+      if (live || game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
       else if (game.position >= end) game.rolling = false;
       if (game.playing && game.want === null && game.rolling) {
-        game.position = Math.min(end, game.position + passed * game.about.rate * pace);
+        game.position = Math.min(end, game.position + passed * game.about.rate * (live ? live.pace : pace));
+        if (live) game.position = Math.max(game.position, end - BEHIND);
         if (game.position >= end && game.over) {
           pause();
-          next.ended(now);
+          if (!game.ticket.takeovers) next.ended(now); // a visitor's own game stays
         }
       }
       const picture = Math.floor(game.position);
@@ -421,8 +449,10 @@ export function mount({ element, props, watch }, source = server) {
       }
       const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));
       put(time, `${at} / ${whole}${game.over ? "" : " …"}`);
-      if (game.want === null) look.at(stepOf(picture));
-      const state = game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
+      if (game.want === null && !live) look.at(stepOf(picture));
+      rival.follow(game, picture);
+      takeover.at();
+      const state = live ? "playing" : game.playing ? (game.rolling && game.position < end ? "playing" : "waiting") : "paused";
       if (state !== root.dataset.state) since = now;
       root.dataset.state = state;
       toggle.textContent = game.playing ? "❚❚" : "▶";
@@ -433,7 +463,7 @@ export function mount({ element, props, watch }, source = server) {
   }
 
   bar.addEventListener("input", () => seek(Number(bar.value)));
-  canvas.addEventListener("click", () => (game.playing ? pause() : play()));
+  canvas.addEventListener("click", () => game.live || (game.playing ? pause() : play()));
 
   document.addEventListener("visibilitychange", () => fetchMore(), { signal: here });
   whenResized(shot, layPicture, here);
