@@ -299,7 +299,7 @@ export function makeTakeover({
   document.addEventListener("visibilitychange", () => document.hidden && pause(), { signal: here });
   here.addEventListener("abort", leave);
 
-  show();
+  curtain.hidden = result.hidden = grab.hidden = rest.hidden = done.hidden = true;
   return {
     taking,
     thumbs: hands.thumbs,
