@@ -167,7 +167,7 @@ export function mount({ element, props, watch }, source = server) {
     }
     shot.dataset.game = about.env;
     layPicture();
-    name.textContent = `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
+    name.textContent = mine.live ? `You, from step ${mine.live.first.toLocaleString("en")}` : `${about.agent}, ${about.greedy ? "likeliest" : "drawn"} actions, seed ${about.seed}` +
       (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about) + takenWords(about);
     canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}`);
     layChoices(about);
