@@ -44,15 +44,15 @@ export function makeRival({ source, unseen, here }) {
     const [takeover] = read(main.ticket.takeovers);
     const from = main.live?.from ?? main;
     const first = main.live?.first ?? takeover?.step;
-    const wanted = first !== undefined && (main.live || main.over || main.steps.ends.length >= first);
+    const ticket = alone(main.ticket);
+    const same = game !== null && key === String(query(ticket)); // it stays while the other comes anew
+    const wanted = first !== undefined && (same || main.live || main.over || main.steps.ends.length >= first);
     figure.hidden = !wanted;
     if (!wanted) {
       game = null;
-      key = "";
       return;
     }
-    const ticket = alone(main.ticket);
-    if (key !== String(query(ticket))) {
+    if (!same) {
       key = String(query(ticket));
       open(from, ticket, takeover?.step ?? first);
       layPicture();

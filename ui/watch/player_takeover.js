@@ -24,6 +24,7 @@ const PACES = [1, 0.5, 0.25]; // of which the server knows a live game's
 export function makeTakeover({
   root, picture, canvas, source, still, button, say, begin, take, fetchMore, nextStep, pace, unseen, here, current, choose,
 }) {
+  const keyless = matchMedia("(hover: none)").matches; // a phone
   // --- The parts of the page ---
 
   const taking = make("div", "taking", "", { role: "group", "aria-label": "The controls of the game" });
@@ -82,6 +83,7 @@ export function makeTakeover({
     from.playing = false;
     game.live = { from, first, pace: percent / 100 };
     game.playing = true;
+    game.drawn = -1; // what stands beside the picture is drawn anew
     const stop = new AbortController();
     const mine = { state: /** @type {const} */ ("counting"), after: /** @type {const} */ ("mine"), takeovers, played: false, live: null, game, messages: 0, stop, timers: [] };
     session = mine;
@@ -212,8 +214,9 @@ export function makeTakeover({
 
   /** What is said while somebody has the controls. */
   function news() {
-    if (session.state === "mine") return "You have the controls. T hands them back to the agent.";
-    return session.state === "agent" ? "The agent has the controls. T takes them again." : "";
+    const [hand, grip] = keyless ? ["", ""] : [" T hands them back to the agent.", " T takes them again."];
+    if (session.state === "mine") return `You have the controls.${hand}`;
+    return session.state === "agent" ? `The agent has the controls.${grip}` : "";
   }
 
   /** What is said at the end of a game that was taken over: how the agent alone does. */
