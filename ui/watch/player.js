@@ -90,10 +90,10 @@ export function mount({ element, props, watch }, source = server) {
     current: () => game,
     choose: (other) => (game = other),
   });
-  const rival = makeRival({ source, unseen, here });
+  const rival = makeRival({ shot, source, unseen, here });
   look.extras.prepend(takeover.taking);
   look.extras.append(...nudges.parts);
-  shot.after(rival.figure, takeover.thumbs);
+  shot.after(takeover.thumbs);
   transport.after(look.extras, look.note);
   status.after(takeover.result);
 

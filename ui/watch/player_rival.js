@@ -8,9 +8,9 @@ import { read } from "./takeovers.js";
 export const alone = (ticket) => ({ ...ticket, takeovers: "", at: null });
 
 /**
- * @param {{ source: import("./position.js").Source, unseen: () => boolean, here: AbortSignal }} player
+ * @param {{ shot: HTMLElement, source: import("./position.js").Source, unseen: () => boolean, here: AbortSignal }} player
  */
-export function makeRival({ source, unseen, here }) {
+export function makeRival({ shot, source, unseen, here }) {
   const figure = make("figure", "shot rival");
   const picture = make("div", "picture");
   const canvas = make("canvas", "", "", { role: "img" });
@@ -19,7 +19,6 @@ export function makeRival({ source, unseen, here }) {
   strip.append(make("span", "name", "The agent alone"), note);
   picture.append(canvas);
   figure.append(picture, strip);
-  figure.hidden = true;
 
   /** @type {import("./position.js").Game | null} */
   let game = null;
@@ -47,11 +46,12 @@ export function makeRival({ source, unseen, here }) {
     const ticket = alone(main.ticket);
     const same = game !== null && key === String(query(ticket)); // it stays while the other comes anew
     const wanted = first !== undefined && (same || main.live || main.over || main.steps.ends.length >= first);
-    figure.hidden = !wanted;
     if (!wanted) {
+      figure.remove();
       game = null;
       return;
     }
+    if (!figure.isConnected) shot.after(figure);
     if (!same) {
       key = String(query(ticket));
       open(from, ticket, takeover?.step ?? first);
@@ -106,5 +106,5 @@ export function makeRival({ source, unseen, here }) {
   }
 
   whenResized(figure, layPicture, here);
-  return { figure, follow };
+  return { follow };
 }

@@ -10,6 +10,7 @@ import { MOST_LETTERS, add, endOf, read, until, written } from "./takeovers.js";
 
 const LEAD = 30; // steps before a takeover with which its link begins
 const SPARE = 16; // letters that a step may add
+const LOST = "The connection was lost; what you have played so far is kept.";
 const PACES = [1, 0.5, 0.25]; // of which the server knows a live game's
 
 /** @typedef {import("./position.js").Game} Game */
@@ -95,8 +96,8 @@ export function makeTakeover({
     count();
     const asked = Object.fromEntries(query(from.ticket, { from: first, speed: percent }));
     receive(source.live, asked, stop.signal, (message) => hear(mine, message)).then(
-      () => mine === session && finish("The connection was lost; your game is kept up to here."),
-      (error) => mine === session && !stop.signal.aborted && finish(error instanceof TypeError ? "The connection was lost; your game is kept up to here." : error.message),
+      () => mine === session && finish(LOST),
+      (error) => mine === session && finish(error instanceof TypeError ? LOST : error.message), // the browser's own words help nobody
     );
   }
 
@@ -199,7 +200,7 @@ export function makeTakeover({
     grab.textContent = holding() ? "Hand back" : "Take over";
     grab.title = holding() ? "Hand back: the agent plays on (T)" : "Take over: play on from here (T)";
     grab.setAttribute("aria-label", grab.title);
-    grab.hidden = !offered();
+    taking.hidden = !offered();
     rest.textContent = state === "paused" ? "Go on" : "Pause";
     rest.hidden = done.hidden = !session;
     curtain.hidden = !["counting", "paused"].includes(state);
@@ -302,7 +303,7 @@ export function makeTakeover({
   document.addEventListener("visibilitychange", () => document.hidden && pause(), { signal: here });
   here.addEventListener("abort", leave);
 
-  curtain.hidden = result.hidden = grab.hidden = rest.hidden = done.hidden = true;
+  curtain.hidden = result.hidden = taking.hidden = true;
   return {
     taking,
     thumbs: hands.thumbs,
