@@ -41,7 +41,7 @@ def takeovers_of(text: str, recipe: Recipe, most_steps: int) -> tuple[Takeover, 
 def _takeover(step: int, text: str, actions: int, most_steps: int) -> Takeover:
     runs = [(ord(letter) - FIRST_ACTION, count) for letter, count in RUN.findall(text)]
     if any(number >= actions for number, _ in runs):
-        raise ValueError(f"This game has {actions} actions, which are the first letters of the alphabet.")
+        raise ValueError(f"The actions of this game are the letters a to {chr(FIRST_ACTION + actions - 1)}.")
     if any(count == "1" for _, count in runs) or any(one == other for (one, _), (other, _) in pairwise(runs)):
         raise ValueError("An action that is taken several times in a row is written once, with how often: b3, not bbb.")
     lengths = [int(count or 1) for _, count in runs]
