@@ -89,12 +89,9 @@ export function mount({ element, props, watch, trigger }) {
     draw("opening", "Get ready", "");
     say("");
     const { play, seed, speed } = match;
-    try {
-      await receive("/arcade/live", { play, seed, speed }, mine.stop.signal, (message) => take(mine, message));
-      if (!mine.over) throw new Error("The connection was lost, and your game with it.");
-    } catch (error) {
-      if (mine === game && !mine.stop.signal.aborted) fail(mine, error.message);
-    }
+    const refused = await receive("/arcade/live", { play, seed, speed }, mine.stop.signal, (message) => take(mine, message));
+    if (mine !== game || mine.over) return;
+    fail(mine, refused || (mine.about ? "The connection was lost, and your game with it." : "The server cannot be reached. Please try again."));
   }
 
   async function take(mine, { header, data }) {

@@ -6,17 +6,27 @@ export const COUNT = 3; // the numbers that count down to one's own game
 export const BEAT = 700; // milliseconds of each
 
 /**
- * Opens a live game and hands its messages over, one after the other, until the last has come. Throws with a sentence
- * where there is no such game.
+ * Opens a live game and hands its messages over, one after the other, until no more come. Returns the server's sentence
+ * where it refuses the game; what a browser says of a lost connection is meant for nobody who plays.
  * @param {string} path
  * @param {Record<string, any>} asked
  * @param {AbortSignal} stop ends the game: the server frees one whose answer nobody reads any longer
  * @param {(message: ReturnType<typeof opened>) => unknown} take
+ * @returns {Promise<string>}
  */
 export async function receive(path, asked, stop, take) {
-  const answer = await fetch(`${base}${path}?${new URLSearchParams(asked)}`, { method: "POST", signal: stop });
-  if (!answer.ok) throw new Error((await answer.json()).error);
-  const reader = answer.body.getReader();
+  try {
+    const answer = await fetch(`${base}${path}?${new URLSearchParams(asked)}`, { method: "POST", signal: stop });
+    if (!answer.ok) return (await answer.json()).error;
+    await read(answer.body.getReader(), stop, take);
+  } catch {
+    // the connection was lost, or the page has left the game
+  }
+  return "";
+}
+
+// Each message has its length in four bytes before it.
+async function read(reader, stop, take) {
   let rest = new Uint8Array(0);
   for (;;) {
     const { done, value } = await reader.read();

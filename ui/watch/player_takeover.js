@@ -95,10 +95,7 @@ export function makeTakeover({
     canvas.focus({ preventScroll: true });
     count();
     const asked = Object.fromEntries(query(from.ticket, { from: first, speed: percent }));
-    receive(source.live, asked, stop.signal, (message) => hear(mine, message)).then(
-      () => mine === session && finish(LOST),
-      (error) => mine === session && finish(error instanceof TypeError ? LOST : error.message), // the browser's own words help nobody
-    );
+    receive(source.live, asked, stop.signal, (message) => hear(mine, message)).then((refused) => mine === session && finish(refused || LOST));
   }
 
   function hear(mine, message) {
