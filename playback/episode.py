@@ -14,6 +14,7 @@ from a3c_core.envs import Protocol
 from a3c_core.evaluation import check_seeds, environment_value
 from a3c_core.model import Memory
 from playback.perturbation import Perturbation, Perturbed
+from playback.takeover import Hand, Takeover, replayed
 
 
 class Episode(NamedTuple):
@@ -44,6 +45,10 @@ class Episode(NamedTuple):
         return f"seed {self.seed}, return {self.total:g}"
 
 
+NOBODY = replayed(())
+"""The hand that leaves every step to the agent."""
+
+
 class PlaybackStep(NamedTuple):
     """One step of a game under way."""
 
@@ -72,15 +77,17 @@ def playback_steps(
     greedy: bool = True,
     protocol: Protocol = "classic",
     perturbations: tuple[Perturbation, ...] = (),
+    hand: Hand = NOBODY,
     watched: bool = False,
 ) -> Iterator[PlaybackStep]:
-    """Plays one game step by step. Agent, seed, `greedy`, protocol and perturbations determine it.
+    """Plays one game step by step. Agent, seed, `greedy`, protocol, perturbations and what the hand does determine it:
+    where that plays, the agent looks on, and draws its action all the same.
 
     Only where it is `watched` are there pictures. Raises ValueError for a seed that is no scoring seed.
     """
     check_seeds([seed])
     generator = torch.Generator().manual_seed(seed)
-    with closing(perturbed_env(agent, "rgb_array_list" if watched else None, protocol, perturbations)) as env:
+    with closing(perturbed_env(agent, "rgb_array_list" if watched else None, protocol, perturbations, hand)) as env:
         obs, _ = env.reset(seed=seed)
         memory, over, last = None, False, None
         while not over:
@@ -104,10 +111,14 @@ def with_pictures(step: PlaybackStep, env: gym.Env, *, watched: bool) -> Playbac
 
 
 def perturbed_env(
-    agent: Agent, render_mode: str | None, protocol: Protocol, perturbations: tuple[Perturbation, ...]
+    agent: Agent,
+    render_mode: str | None,
+    protocol: Protocol,
+    perturbations: tuple[Perturbation, ...],
+    hand: Hand = NOBODY,
 ) -> Perturbed:
     """The environment of one game, with what is done to it."""
-    return Perturbed(agent.make_env(render_mode, protocol), agent.recipe.env, perturbations)
+    return Perturbed(agent.make_env(render_mode, protocol), agent.recipe.env, perturbations, hand)
 
 
 def play(
@@ -117,6 +128,7 @@ def play(
     greedy: bool = True,
     protocol: Protocol = "classic",
     perturbations: tuple[Perturbation, ...] = (),
+    takeovers: tuple[Takeover, ...] = (),
     max_steps: int = 100_000,
     progress: Callable[[int], None] = lambda steps: None,
 ) -> Episode:
@@ -125,7 +137,8 @@ def play(
     `progress` is called with the number of steps after each step. Raises ValueError for a seed that is no scoring seed.
     """
     actions, policies, values, rewards = [], [], [], []
-    with closing(playback_steps(agent, seed, greedy=greedy, protocol=protocol, perturbations=perturbations)) as game:
+    rules = {"greedy": greedy, "protocol": protocol, "perturbations": perturbations, "hand": replayed(takeovers)}
+    with closing(playback_steps(agent, seed, **rules)) as game:
         for step in islice(game, max_steps):
             actions.append(step.action)
             policies.append(step.policy)

@@ -9,6 +9,7 @@ from gymnasium.spaces import Discrete
 
 from a3c_core.envs import spaces_of
 from a3c_core.recipe import Recipe
+from playback.takeover import Hand
 
 
 class Perturbation(NamedTuple):
@@ -74,11 +75,12 @@ def perturbations_of(recipe: Recipe) -> tuple[str, ...]:
 
 
 class Perturbed(gym.Wrapper):
-    """One environment with perturbations. What was done in a step, by whomever, is in its info["action"]."""
+    """One environment with perturbations, and with somebody's hand on the controls. What was done in a step, by
+    whomever, is in its info["action"]."""
 
-    def __init__(self, game: gym.Env, env: str, perturbations: tuple[Perturbation, ...]) -> None:
+    def __init__(self, game: gym.Env, env: str, perturbations: tuple[Perturbation, ...], hand: Hand) -> None:
         super().__init__(game)
-        self._push, self._perturbations = PUSHES.get(env), perturbations
+        self._push, self._perturbations, self._hand = PUSHES.get(env), perturbations, hand
         self._step, self._held = 0, []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
@@ -88,6 +90,8 @@ class Perturbed(gym.Wrapper):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
         action = self._held.pop() if self._held else action
+        by_hand = self._hand(self._step)
+        action = action if by_hand is None else np.int64(by_hand)
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._step += 1
         obs = obs if terminated or truncated else self._perturb(obs)

@@ -60,6 +60,7 @@ PLACES = (
     "from",
     "step",
     "nudges",
+    "takeovers",
     "snapshot",
     "actions",
     "protocol",

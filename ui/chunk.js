@@ -19,6 +19,7 @@
  * @property {boolean} greedy
  * @property {string} protocol
  * @property {string} nudges
+ * @property {string} takeovers
  * @property {string} env
  * @property {number} height
  * @property {number} width
@@ -27,6 +28,7 @@
  * @property {string[] | null} actions names of the choices; null where an action is real numbers
  * @property {string[]} numbers names of those
  * @property {string[]} kinds of nudges
+ * @property {{ keys: string, rule: string, buttons: string[], percent: number } | null} controls how it is played by hand
  * @property {boolean} pictured whether it can be asked what the agent looks at
  */
 
@@ -42,6 +44,8 @@
  * @property {number[]} values
  * @property {number[]} rewards
  * @property {import("./watch/position.js").Looks} [looks] what the agent looks at
+ * @property {boolean[]} [by_hand] in a game that is being taken over: whether the visitor played the step
+ * @property {{ id: string, rate: number }} [live] of such a game, before its first step
  * @property {string} [ended] why a game that is played by hand ended early
  */
 

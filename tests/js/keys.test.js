@@ -19,6 +19,7 @@ test("keys do what they do on YouTube, with Caps Lock too", () => {
   assert.deepEqual(asked({ key: "," }), [["step", -1]]);
   assert.deepEqual(asked({ key: "7" }), [["seek", 0.7]]);
   assert.deepEqual(asked({ key: ">" }), [["speed", 1]]);
+  assert.deepEqual(asked({ key: "t" }), [["takeOver"]]);
 });
 
 test("the browser's own shortcuts, a button's space and a list's keys are left alone", () => {

@@ -22,8 +22,10 @@ from a3c_core.envs import Protocol, is_atari, make_env, spaces_of
 from a3c_core.recipe import Recipe
 from playback.episode import PlaybackStep, playback_steps
 from playback.perturbation import Perturbation, perturbations_of
-from ui.broadcast.nudges import written
+from playback.takeover import Hand, Takeover, replayed
+from ui.broadcast import nudges, takeovers
 from ui.broadcast.sights import Sight, sight_of
+from ui.play.pad import CONTROLS
 
 SECONDS_PER_CHUNK, SECONDS_OF_FIRST = 1.0, 0.5
 MOST_STEPS = 27_000
@@ -43,6 +45,7 @@ class Ticket(NamedTuple):
     nudges: tuple[Perturbation, ...] = ()
     commit: str = ""
     """Of the repository, where the agent was fetched from one."""
+    takeovers: tuple[Takeover, ...] = ()
 
 
 class Part(NamedTuple):
@@ -135,8 +138,7 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
     palette, (rate, pixel) = palette_of(agent.recipe.env), screen_of(agent.recipe)
     part: list[PlaybackStep] = []
     first, pictures = 0, 0
-    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "perturbations": ticket.nudges}
-    with closing(playback_steps(agent, ticket.seed, **rules, watched=True)) as game:
+    with closing(steps_of(ticket, agent, replayed(ticket.takeovers))) as game:
         for step, moment in enumerate(islice(game, MOST_STEPS), start=1):
             part.append(moment)
             pictures += len(moment.pictures)
@@ -149,13 +151,20 @@ def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
                 part, first, pictures = [], step, 0
 
 
+def steps_of(ticket: Ticket, agent: Agent, hand: Hand) -> Iterator[PlaybackStep]:
+    """The steps of a game, with pictures; the hand plays where it wants to."""
+    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "perturbations": ticket.nudges}
+    return playback_steps(agent, ticket.seed, **rules, hand=hand, watched=True)
+
+
 def about_game(ticket: Ticket, agent: Agent, moment: PlaybackStep, rate: int, pixel: tuple[int, int]) -> dict[str, Any]:
     """What the first chunk tells of the whole game."""
     height, width, _ = moment.pictures[0].shape
     return {
         "game": {
             **ticket._asdict(),
-            "nudges": written(ticket.nudges),
+            "nudges": nudges.written(ticket.nudges),
+            "takeovers": takeovers.written(ticket.takeovers),
             "env": agent.recipe.env,
             "height": height,
             "width": width,
@@ -164,6 +173,7 @@ def about_game(ticket: Ticket, agent: Agent, moment: PlaybackStep, rate: int, pi
             "actions": action_names(agent.recipe),
             "numbers": number_names(agent.recipe),
             "kinds": perturbations_of(agent.recipe),
+            "controls": controls._asdict() if (controls := CONTROLS.get(agent.recipe.env)) else None,
             "pictured": is_atari(agent.recipe.env),
             "trained": agent.steps,
         }

@@ -115,4 +115,6 @@ def _title(about: dict[str, Any]) -> str:
 def _conditions(about: dict[str, Any]) -> str:
     actions = "greedy" if about["greedy"] else "sampled"
     nudges = f", nudges {about['nudges']}" if about["nudges"] else ""
-    return f"{about['env']}, {about['protocol']} protocol, {actions} actions, {about['snapshot']} % trained{nudges}"
+    takeovers = f", taken over by hand {about['takeovers']}" if about["takeovers"] else ""
+    rules = f"{about['env']}, {about['protocol']} protocol, {actions} actions, {about['snapshot']} % trained"
+    return f"{rules}{nudges}{takeovers}"

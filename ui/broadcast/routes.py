@@ -21,6 +21,7 @@ from ui.broadcast.guests import watchable
 from ui.broadcast.nudges import nudges_of
 from ui.broadcast.sights import maps_in_turn
 from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff, Full
+from ui.broadcast.takeovers import takeovers_of
 from ui.episodes import SHELF, Recording, new_video
 from ui.line import Busy, Line
 from ui.play.live import LIVES
@@ -97,10 +98,11 @@ def ticket_of(asked: Mapping[str, str]) -> Ticket:
         raise Refused("The protocol is classic, or sticky for Atari's games.")
     try:
         nudges = nudges_of(asked.get("nudges", ""), agent.recipe, MOST_STEPS)
+        takeovers = takeovers_of(asked.get("takeovers", ""), agent.recipe, MOST_STEPS)
     except ValueError as error:
         raise Refused(str(error)) from None
     seed, greedy = number(asked, "seed", 0, LAST_SEED), actions == "greedy"
-    return Ticket(agent.name, seed, snapshot, greedy, protocol, nudges, agent.commit)
+    return Ticket(agent.name, seed, snapshot, greedy, protocol, nudges, agent.commit, takeovers)
 
 
 def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:

@@ -31,6 +31,10 @@ class Game:
         self._lock = threading.Lock()
         self._env.reset(seed=seed)
 
+    def get_ready(self) -> bool:
+        """Whether the visitor can begin: at once."""
+        return True
+
     def opening(self, about: dict[str, Any]) -> bytes:
         """The chunk that comes before all steps."""
         pictures = list(self._env.render())

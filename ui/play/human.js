@@ -1,20 +1,17 @@
 // The game that a visitor plays. The value says which game, which seed, how fast.
-// The server runs the game (see ui/play/live.py): its pictures come in one long answer, what is held goes up in small posts.
 import * as address from "../address.js";
-import { base, brief, lay, make, opened, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
+import { brief, lay, make, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
 import { SHEET, share } from "../share.js";
+import { KEYS, makeHands } from "./hands.js";
+import { BEAT, COUNT, SIGN_OF_LIFE, askRival, followRival, receive, tell, verdict } from "./live.js";
+
+const RIVAL = 15000; // milliseconds between questions how the agent does while the visitor plays
 
 /** @param {import("../chunk.js").Host} host */
 export function mount({ element, props, watch, trigger }) {
   if (!element.isConnected) return;
   const here = whileConnected(element);
   const root = /** @type {HTMLElement} */ (element.querySelector(".human"));
-  const COUNT = 3;
-  const BEAT = 700; // milliseconds of the countdown's numbers
-  const SIGN_OF_LIFE = 500; // milliseconds; the game of a silent page waits, then the server gives the page up
-  const RIVAL = { playing: 15000, over: 700 }; // milliseconds between questions how the agent does
-  const KEYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", " ": "fire" };
-  const SIGNS = { left: "←", right: "→", up: "↑", down: "↓", fire: "Fire" };
 
   // --- The parts of the page ---
 
@@ -35,13 +32,16 @@ export function mount({ element, props, watch, trigger }) {
   const note = make("span", "note");
   strip.append(name, note);
   shot.append(screen, strip);
-  const thumbs = make("div", "thumbs", "", { role: "group", "aria-label": "Controls" });
+  const hands = makeHands({
+    changed: () => game.state === "playing" && send(),
+    touched: () => ["paused", "ready"].includes(game.state) && act(),
+  });
   const status = make("p", "said", "", { role: "status" });
   const result = make("div", "result");
   const boast = make("p", "boast");
   const copy = make("button", "copy", `${SHEET ? "Share" : "Copy"} the result and its link`, { type: "button" });
   result.append(boast, copy);
-  root.append(shot, thumbs, status, result);
+  root.append(shot, hands.thumbs, status, result);
 
   // --- A match: from the choice of a game to its end ---
 
@@ -49,7 +49,7 @@ export function mount({ element, props, watch, trigger }) {
   let game = fresh();
 
   function fresh() {
-    return { state: "ready", about: null, score: 0, over: false, messages: 0, held: [], stop: new AbortController(), timers: [] };
+    return { state: "ready", about: null, score: 0, over: false, messages: 0, stop: new AbortController(), timers: [] };
   }
 
   function open(value) {
@@ -65,9 +65,7 @@ export function mount({ element, props, watch, trigger }) {
     name.textContent = `You, seed ${match.seed}${match.pace}`;
     note.textContent = "Score 0";
     result.hidden = true;
-    thumbs.replaceChildren(...match.buttons.map((word) => {
-      return make("button", "thumb", SIGNS[word], { type: "button", tabindex: -1, "data-word": word, "aria-label": word });
-    }));
+    hands.lay(match.buttons);
     keys.textContent = `${match.keys} Escape pauses. `;
     rule.textContent = match.rule;
     say("");
@@ -80,6 +78,7 @@ export function mount({ element, props, watch, trigger }) {
   function leave() {
     game.stop.abort();
     game.timers.forEach(clearInterval);
+    hands.drop();
     game = fresh();
   }
 
@@ -93,40 +92,13 @@ export function mount({ element, props, watch, trigger }) {
     draw("opening", "Get ready", "");
     say("");
     const { play, seed, speed } = match;
-    try {
-      const answer = await fetch(`${base}/arcade/live?${new URLSearchParams({ play, seed, speed })}`, {
-        method: "POST", signal: mine.stop.signal,
-      });
-      if (!answer.ok) throw new Error((await answer.json()).error);
-      await read(mine, answer.body.getReader());
-      if (!mine.over) throw new Error("The connection was lost, and your game with it.");
-    } catch (error) {
-      if (mine === game && !mine.stop.signal.aborted) fail(mine, error.message);
-    }
+    const refused = await receive("/arcade/live", { play, seed, speed }, mine.stop.signal, (message) => take(mine, message));
+    if (mine !== game || mine.over) return;
+    fail(mine, refused || (mine.about ? "The connection was lost, and your game with it." : "The server cannot be reached. Please try again."));
   }
 
-  // Messages from the server, each with its length in four bytes before it.
-  async function read(mine, reader) {
-    let rest = new Uint8Array(0);
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || mine !== game) return;
-      const bytes = new Uint8Array(rest.length + value.length);
-      bytes.set(rest);
-      bytes.set(value, rest.length);
-      let at = 0;
-      while (bytes.length - at >= 4) {
-        const length = new DataView(bytes.buffer).getUint32(at, true);
-        if (bytes.length - at - 4 < length) break;
-        await take(mine, bytes.slice(at + 4, at + 4 + length).buffer);
-        at += 4 + length;
-      }
-      rest = bytes.slice(at);
-    }
-  }
-
-  async function take(mine, buffer) {
-    const { header, data } = opened(buffer);
+  async function take(mine, { header, data }) {
+    if (mine !== game) return;
     if (header.ended) return finish(mine, header.ended);
     if (header.game) begin(mine, header.game);
     await show(mine, header, data);
@@ -148,8 +120,8 @@ export function mount({ element, props, watch, trigger }) {
     canvas.height = about.height;
     mine.timers.push(setInterval(send, SIGN_OF_LIFE));
     if (match.agent) {
-      askRival();
-      mine.timers.push(setInterval(askRival, RIVAL.playing));
+      askRival(rivalOf(match)); // which lets it play on
+      mine.timers.push(setInterval(() => askRival(rivalOf(match)), RIVAL));
     }
     count();
   }
@@ -181,8 +153,7 @@ export function mount({ element, props, watch, trigger }) {
     if (!["playing", "counting"].includes(game.state)) return;
     clearTimeout(game.waiting);
     game.state = "paused";
-    game.held = [];
-    markThumbs();
+    hands.drop();
     send();
     draw("paused", "Paused", "Continue");
     say("The game waits for you for a minute.");
@@ -212,29 +183,8 @@ export function mount({ element, props, watch, trigger }) {
 
   // --- What is held ---
 
-  function press(word) {
-    if (game.held.includes(word)) return;
-    game.held = [...game.held, word];
-    if (game.state === "playing") send();
-    markThumbs();
-  }
-
-  function release(word) {
-    if (!game.held.includes(word)) return;
-    game.held = game.held.filter((other) => other !== word);
-    if (game.state === "playing") send();
-    markThumbs();
-  }
-
   function send() {
-    if (!game.about || game.over) return;
-    const told = new URLSearchParams({ id: game.about.id, n: String(game.messages++) });
-    if (game.state === "playing") told.set("held", game.held.join("."));
-    fetch(`${base}/arcade/live/keys?${told}`, { method: "POST", keepalive: true }).catch(() => {});
-  }
-
-  function markThumbs() {
-    for (const button of thumbs.querySelectorAll("button")) button.classList.toggle("held", game.held.includes(button.dataset.word));
+    if (game.about && !game.over) tell(game.about.id, game.messages++, game.state === "playing" ? hands.held() : null);
   }
 
   canvas.addEventListener("keydown", (event) => {
@@ -244,7 +194,7 @@ export function mount({ element, props, watch, trigger }) {
       if (event.key === "Escape") return pause();
       if (!word) return;
       event.preventDefault();
-      if (!event.repeat) press(word);
+      if (!event.repeat) hands.press(word);
     } else if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
       if (!event.repeat) act();
@@ -257,36 +207,12 @@ export function mount({ element, props, watch, trigger }) {
     event.preventDefault();
     act();
   }, { signal: here });
-  canvas.addEventListener("keyup", (event) => KEYS[event.key] && release(KEYS[event.key]));
+  canvas.addEventListener("keyup", (event) => KEYS[event.key] && hands.release(KEYS[event.key]));
   canvas.addEventListener("blur", pause);
   canvas.addEventListener("click", () => game.state !== "over" && act()); // a finger that scrolls is no click
   go.addEventListener("click", act);
   document.addEventListener("visibilitychange", () => document.hidden && pause(), { signal: here });
   window.addEventListener("blur", pause, { signal: here });
-
-  // A thumb may slide from one button to the next; each finger holds the button under it.
-  const fingers = new Map();
-  function finger(event) {
-    const under = /** @type {HTMLElement | null} */ (document.elementFromPoint(event.clientX, event.clientY)?.closest("button.thumb"));
-    lift(event, under?.dataset.word);
-    if (under && thumbs.contains(under)) {
-      fingers.set(event.pointerId, under.dataset.word);
-      press(under.dataset.word);
-    }
-  }
-  function lift(event, next) {
-    const word = fingers.get(event.pointerId);
-    fingers.delete(event.pointerId);
-    if (word && word !== next && ![...fingers.values()].includes(word)) release(word);
-  }
-  thumbs.addEventListener("pointerdown", (event) => {
-    event.preventDefault();
-    if (game.state === "paused" || game.state === "ready") act();
-    finger(event);
-  });
-  thumbs.addEventListener("pointermove", (event) => fingers.has(event.pointerId) && finger(event));
-  for (const kind of ["pointerup", "pointercancel"]) thumbs.addEventListener(kind, (event) => lift(event));
-  for (const kind of ["mousedown", "contextmenu"]) thumbs.addEventListener(kind, (event) => event.preventDefault());
 
   // --- Pictures ---
 
@@ -312,40 +238,23 @@ export function mount({ element, props, watch, trigger }) {
     mine.over = true;
     mine.state = "over";
     mine.timers.forEach(clearInterval);
-    mine.held = [];
-    markThumbs();
+    hands.drop();
     draw("over", `You scored ${brief(mine.score)}`, "Play again");
     result.hidden = false;
-    tell(null, why);
+    report(null, why);
     if (match.agent) {
       trigger("over", { play: match.play, seed: match.seed });
-      follow(mine, why);
+      followRival(rivalOf(match), (rival) => {
+        const stays = mine === game && root.isConnected;
+        if (stays) report(rival, why);
+        return stays;
+      });
     }
   }
 
-  async function askRival() {
-    const { play, seed } = match;
-    try {
-      const answer = await fetch(`${base}/arcade/rival?${new URLSearchParams({ play, seed })}`);
-      return await answer.json();
-    } catch {
-      return { error: "The connection is lost." };
-    }
-  }
+  const rivalOf = ({ play, seed }) => ({ play, seed });
 
-  // The agent plays faster than anybody watches, but a long game takes a while.
-  async function follow(mine, why) {
-    for (;;) {
-      const rival = await askRival();
-      if (mine !== game || !root.isConnected) return;
-      tell(rival, why);
-      if (rival.over) return;
-      await new Promise((wake) => setTimeout(wake, rival.error ? 5000 : RIVAL.over));
-      if (mine !== game) return;
-    }
-  }
-
-  function tell(rival, why) {
+  function report(rival, why) {
     const score = brief(game.score);
     const start = why ? `${why} ` : "";
     boast.textContent = `I scored ${score} in ${match.name}${match.pace}`;
@@ -355,12 +264,6 @@ export function mount({ element, props, watch, trigger }) {
     else if (!rival.over) say(`${start}The agent has ${brief(rival.return)} so far and is still playing.`);
     else say(start + verdict(game.score, rival.return));
     boast.textContent += rival?.over ? `, the agent ${brief(rival.return)}: beat us both at seed ${match.seed}` : `: beat me at seed ${match.seed}`;
-  }
-
-  function verdict(mine, agents) {
-    const both = `${brief(mine)} against ${brief(agents)}`;
-    if (mine > agents) return `You beat the agent: ${both}.`;
-    return mine < agents ? `The agent won: ${brief(agents)} against your ${brief(mine)}.` : `A draw: both of you scored ${brief(mine)}.`;
   }
 
   copy.addEventListener("click", async () => {

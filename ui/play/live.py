@@ -4,8 +4,9 @@ import asyncio
 import atexit
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 
 from anyio import CapacityLimiter, to_thread
 from starlette.responses import StreamingResponse
@@ -17,6 +18,7 @@ from a3c_core.recipe import Recipe
 from ui.broadcast.chunks import ACTIONS
 from ui.broadcast.stream import Full
 from ui.play.game import Game, ended, framed
+from ui.play.taken import TakenGame
 
 STEPS_PER_SECOND = {env: FRAMES_PER_SECOND / FRAMES_PER_STEP if is_atari(env) else 50.0 for env in ACTIONS}
 """How fast each game runs at its own speed."""
@@ -26,6 +28,8 @@ PER_ADDRESS = 4
 """Live games of one address."""
 THREADS = CapacityLimiter(4)
 """Emulators that compute at the same moment."""
+GETTING_READY = CapacityLimiter(2)
+"""Games that are played up to where a visitor takes over, at the same moment."""
 MOST_SECONDS = 600.0
 """How long a visitor plays one game."""
 STAY_SECONDS = 1200.0
@@ -38,19 +42,25 @@ SILENCE_SECONDS = 5.0
 """One that has not for so long has gone, whatever its connection says."""
 
 
+MakeGame = Callable[[], Game | TakenGame]
+
+
 class Taken(Full):
     """There is no place for this visitor; the message says why."""
 
 
 class Live:
-    """A visitor's game, paused until the visitor's page says what is held."""
+    """A visitor's game, paused until the visitor's page says what is held; `make` makes it, unless it is a new one."""
 
-    def __init__(self, recipe: Recipe, seed: int, percent: int, address: str | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, seed: int, percent: int, address: str | None = None, make: MakeGame | None = None
+    ) -> None:
         self.address = address
+        self._make = make or partial(Game, recipe, seed)
         self.id = secrets.token_urlsafe(16)
         self.recipe, self.seed = recipe, seed
         self.rate = STEPS_PER_SECOND[recipe.env] * percent / 100
-        self.game: Game | None = None
+        self.game: Game | TakenGame | None = None
         self._paused, self._newest = True, -1
         self._doubtful_from = 0.0
         self._end: asyncio.Timeout | None = None
@@ -70,7 +80,12 @@ class Live:
 
     async def messages(self) -> AsyncIterator[bytes]:
         """The stream: it opens the game, runs its clock and ends with it."""
-        self.game = await to_thread.run_sync(Game, self.recipe, self.seed, limiter=THREADS)
+        self.game = await to_thread.run_sync(self._make, limiter=THREADS)
+        while not await to_thread.run_sync(self.game.get_ready, limiter=GETTING_READY):
+            pass
+        if self.game.over:
+            yield framed(ended("The game is over before that step. Take over at an earlier one."))
+            return
         about = {"id": self.id, "env": self.recipe.env, "rate": self.rate, "seed": self.seed}
         yield framed(self.game.opening(about))
         clock = asyncio.get_running_loop().time
@@ -132,13 +147,15 @@ class Lives:
     def __len__(self) -> int:
         return len(self._games)
 
-    def open(self, recipe: Recipe, seed: int, percent: int, address: str | None = None) -> Live:
-        """A place for a new game, which its stream opens; `address` is None for this machine itself. Raises Taken."""
+    def open(
+        self, recipe: Recipe, seed: int, percent: int, address: str | None = None, make: MakeGame | None = None
+    ) -> Live:
+        """A place for a game, which its stream opens; `address` is None for this machine itself. Raises Taken."""
         if len(self) >= AT_ONCE:
             raise Taken("Too many games are being played right now. Please try again in a few minutes.")
         if address is not None and sum(live.address == address for live in self._games.values()) >= PER_ADDRESS:
             raise Taken(f"{PER_ADDRESS} games are being played from your address. Please wait until one is over.")
-        live = Live(recipe, seed, percent, address)
+        live = Live(recipe, seed, percent, address, make)
         self._games[live.id] = live
         return live
 

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 WORDS = ("left", "right", "up", "down", "fire")
 """All that can be held; a game's actions are made of these, and of "wait"."""
+AGENT = "agent"
+"""Held in place of these while the agent has the controls of a game that was taken over."""
 
 
 class Controls(NamedTuple):
@@ -59,6 +61,11 @@ class Pad:
         """From now on these are held, the latest last."""
         self._tapped += [word for word in words if word not in self._held]
         self._held = words
+
+    @property
+    def handed_back(self) -> bool:
+        """Whether the agent has the controls."""
+        return AGENT in self._held
 
     def action(self) -> int:
         """The number of the next step's action; where nothing is held it is to wait, else to go on as before."""

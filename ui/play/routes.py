@@ -1,6 +1,7 @@
 """What a page asks for while its visitor plays: the game, where the keys go, and how the zoo's agent does meanwhile."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from starlette.concurrency import run_in_threadpool
@@ -12,11 +13,12 @@ import zoo
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
-from ui.broadcast.chunks import Ticket
-from ui.broadcast.routes import LAST_SEED, Refused, number, refusal, ticket_of
-from ui.broadcast.stream import BROADCASTS, Full
+from ui.broadcast.chunks import MOST_STEPS, Ticket
+from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, number, refusal, ticket_of
+from ui.broadcast.stream import BROADCASTS, Full, agent_of
 from ui.play.live import LIVES, Stream, Taken
-from ui.play.pad import CONTROLS, WORDS
+from ui.play.pad import AGENT, CONTROLS, WORDS
+from ui.play.taken import TakenGame
 from ui.visitors import address_of
 from zoo.hub import HubError
 
@@ -50,10 +52,15 @@ def match_of(asked: Mapping[str, str]) -> Match:
     play = asked.get("play", "")
     if play not in PLAYABLE:
         raise Refused(f"Choose a game to play: {' or '.join(PLAYABLE)}.")
-    speed = number(asked, "speed", CONTROLS[PLAYABLE[play].env].percent, 100)
+    return Match(play, number(asked, "seed", 0, LAST_SEED), speed_of(asked, PLAYABLE[play].env))
+
+
+def speed_of(asked: Mapping[str, str], env: str) -> int:
+    """Percent of a game's own speed that a query names, or as it is usually played by hand. Raises Refused."""
+    speed = number(asked, "speed", CONTROLS[env].percent, 100)
     if speed not in SPEEDS:
         raise Refused(f"The speed is one of {', '.join(map(str, SPEEDS))} percent.")
-    return Match(play, number(asked, "seed", 0, LAST_SEED), speed)
+    return speed
 
 
 def rival_of(match: Match) -> Ticket | None:
@@ -74,8 +81,27 @@ async def live(request: Request) -> Response:
         return refusal(503, str(error))
 
 
+async def take_over(request: Request) -> Response:
+    """POST /arcade/takeover?agent=breakout&seed=7&from=412: the controls of an agent's game from that step on, as a
+    stream; closing it ends the game."""
+    asked = request.query_params
+    try:
+        ticket, step = ticket_of(asked), number(asked, "from", 0, MOST_STEPS - 1)
+        agent = await run_in_threadpool(agent_of, ticket)
+        if agent.recipe.env not in CONTROLS:
+            raise Refused(f"{agent.recipe.env} cannot be played by hand. Take over one of the other games.")
+        speed = speed_of(asked, agent.recipe.env)
+        make = partial(TakenGame, ticket, agent, step)
+        return Stream(LIVES.open(agent.recipe, ticket.seed, speed, address_of(request), make))
+    except Taken as error:
+        return refusal(503, str(error))
+    except FAILURES as failure:
+        return refusal(*answer_to(failure, asked))
+
+
 async def keys(request: Request) -> Response:
-    """POST /arcade/live/keys?id=...&n=3&held=left.fire: what is held in a live game; without `held`, a pause."""
+    """POST /arcade/live/keys?id=...&n=3&held=left.fire: what is held in a live game, or `agent` where the controls are
+    handed back; without `held`, a pause."""
     asked = request.query_params
     name = asked.get("id", "")
     game = LIVES.get(name)
@@ -90,6 +116,8 @@ async def keys(request: Request) -> Response:
 
 def held_of(text: str | None) -> list[str] | None:
     """Which keys are held, the latest last. Raises Refused, with a sentence."""
+    if text == AGENT:
+        return [AGENT]
     words = text.split(".") if text else []
     if len(words) > len(WORDS) or not set(words) <= set(WORDS):
         raise Refused(f"Held must be some of {', '.join(WORDS)}.")
@@ -97,9 +125,11 @@ def held_of(text: str | None) -> list[str] | None:
 
 
 async def rival(request: Request) -> Response:
-    """GET /arcade/rival?play=breakout&seed=7: the agent's return so far; each question lets it play on a bit."""
+    """GET /arcade/rival?play=breakout&seed=7, or ?agent=breakout&seed=7: the agent's return so far; each question lets
+    it play on a bit."""
+    asked = request.query_params
     try:
-        ticket = rival_of(match_of(request.query_params))
+        ticket = ticket_of(asked) if "agent" in asked else rival_of(match_of(asked))
         if ticket is None:
             return refusal(404, "The zoo has no agent for this game yet.")
         game = await run_in_threadpool(BROADCASTS.get, ticket, address_of(request))
@@ -116,6 +146,7 @@ async def rival(request: Request) -> Response:
 
 LIVE_ROUTES = [
     Route("/arcade/live", live, methods=["POST"]),
+    Route("/arcade/takeover", take_over, methods=["POST"]),
     Route("/arcade/live/keys", keys, methods=["POST"]),
     Route("/arcade/rival", rival),
 ]

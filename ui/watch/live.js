@@ -10,9 +10,9 @@ export const LOOK_NOTE =
  * @param {import("./position.js").Ticket} ticket
  * @param {Record<string, any>} more
  */
-export function query({ agent, seed, snapshot, actions, protocol, nudges }, more = {}) {
+export function query({ agent, seed, snapshot, actions, protocol, nudges, takeovers }, more = {}) {
   /** @type {Record<string, any>} */
-  const named = { agent, seed, snapshot, actions, protocol, nudges: nudges || undefined, ...more };
+  const named = { agent, seed, snapshot, actions, protocol, nudges: nudges || undefined, takeovers: takeovers || undefined, ...more };
   return new URLSearchParams(Object.entries(named).filter(([, value]) => value !== undefined));
 }
 
@@ -34,6 +34,7 @@ export const server = {
     return { status: answer.status, ...(await answer.json()) };
   },
 
+  live: "/arcade/takeover",
   video: (ticket) => `${base}/arcade/video?${query(ticket)}`,
   another: (element) => element.closest(".cabinet")?.querySelector("#watch-another") ?? null,
   gif: (ticket, from) => `${base}/arcade/gif?${query(ticket, { from })}`,

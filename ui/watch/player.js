@@ -9,12 +9,15 @@ import { makeBeside } from "./player_beside.js";
 import { makeLook } from "./player_look.js";
 import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
-import { differsInAge, fresh, stepFrom, stepTo } from "./position.js";
+import { makeRival } from "./player_rival.js";
+import { makeTakeover } from "./player_takeover.js";
+import { append, differsInAge, fresh, stepFrom, stepTo } from "./position.js";
 import { draw, fetchChunk } from "./reel.js";
 
 const START = 1.5; // seconds that are there before the game moves, so that it need not stop again
 const SPEEDS = [0.5, 1, 2, 4];
 const ANSWERED = 8000; // milliseconds that an answer to the visitor stays; then it is the game's turn
+const BEHIND = 3; // pictures that a game which is being played by hand may lag behind its server
 const PATIENCE = 500; // milliseconds without a new picture until it is explained
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
@@ -78,6 +81,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
     skip: inGame((seconds) => seek(game.position + seconds * game.about.rate)),
     seek: inGame((share) => seek(share * (game.pictures - 1))),
     speed: (count) => setSpeed(SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(pace) + count))]),
+    takeOver: source.live && inGame(() => takeover.toggle()),
     fill: () => (document.fullscreenElement ? document.exitFullscreen() : shot.requestFullscreen?.()),
   });
   const next = makeNext({ button, still, another: () => source.another?.(element) ?? null, here });
@@ -86,8 +90,18 @@ export function mount({ element, props, watch, trigger }, source = server) {
   const look = makeLook({ canvas, shot, button, say, source, current: () => game, changed: tellAddress });
   const nudges = makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current: () => game, choose });
   const beside = makeBeside({ films, source, current: () => game, pace: () => pace, unseen: () => unseen(), laid: layBeside, changed: tellAddress });
+  const takeover = makeTakeover({
+    root, picture: look.picture, canvas, source, still, button, say, begin, take, fetchMore, unseen, here, choose,
+    nextStep: () => stepOf(Math.floor(game.position)) + 1,
+    pace: () => pace,
+    current: () => game,
+  });
+  const rival = makeRival({ shot, source, unseen, here });
+  look.extras.prepend(takeover.taking);
   look.extras.append(...nudges.parts, beside.choice);
+  films.after(takeover.thumbs);
   transport.after(look.extras, look.note);
+  status.after(takeover.result);
 
   // --- A game ---
 
@@ -100,7 +114,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   const { tab } = root.dataset;
   let leaving = false; // for a game that has yet to come
   function tellAddress() {
-    if (!tab || leaving || !game.ticket.agent) return;
+    if (!tab || leaving || game.live || !game.ticket.agent) return;
     const at = game.want ?? stepOf(Math.floor(game.position));
     address.tell(tab, query(game.ticket), { at: at || null, speed: pace === 1 ? null : pace, look: look.purpose(), beside: beside.chosen() || null });
   }
@@ -123,13 +137,14 @@ export function mount({ element, props, watch, trigger }, source = server) {
 
   function choose(other) {
     game = other;
-    beside.offer(others);
+    beside.offer(game.live || game.ticket.takeovers ? [] : others); // nobody else's game is played by these hands
     leaving = false;
     tellAddress();
   }
 
   function open(ticket) {
     if (!ticket?.agent) return;
+    takeover.leave();
     const before = game;
     game = fresh(ticket);
     const stays = before.about && differsInAge(before.ticket, ticket); // whoever watches it learn compares moments
@@ -137,14 +152,16 @@ export function mount({ element, props, watch, trigger }, source = server) {
     game.playing = stays ? before.playing : !still;
     if (answer.until < Infinity) answer.until = 0;
     others = (tab && ticket.others) || [];
-    beside.offer(others);
+    beside.offer(game.live || game.ticket.takeovers ? [] : others); // nobody else's game is played by these hands
     leaving = false;
     tellAddress();
     fetchMore();
   }
 
   // Whether nobody can see it: the window is hidden, or another tab of the page is in front.
-  const unseen = () => document.hidden || !canvas.clientWidth;
+  function unseen() {
+    return document.hidden || !canvas.clientWidth;
+  }
 
   async function fetchMore() {
     const mine = game;
@@ -153,6 +170,13 @@ export function mount({ element, props, watch, trigger }, source = server) {
     if (unseen() || !(await fetchChunk(mine, source, { pace, begin: (about) => begin(mine, about), wanted })) || !wanted()) return;
     if (mine.pictures > before || mine.over) taken(mine, before);
     setTimeout(fetchMore, mine.chunks.length ? 0 : 200);
+  }
+
+  // What the server says of a live game.
+  function take(mine, { header, ...content }) {
+    const before = mine.pictures;
+    append(mine, header, content);
+    taken(mine, before);
   }
 
   // More has come of a game that had so many pictures, or its end.
@@ -175,12 +199,13 @@ export function mount({ element, props, watch, trigger }, source = server) {
     }
     shot.dataset.game = about.env;
     layPicture();
-    name.textContent = `${about.agent}, ${about.greedy ? "greedy" : "sampled"} actions, seed ${about.seed}` +
-      (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about);
+    name.textContent = mine.live ? `You, from step ${mine.live.first.toLocaleString("en")}` : `${about.agent}, ${about.greedy ? "greedy" : "sampled"} actions, seed ${about.seed}` +
+      (about.snapshot < 100 ? `, at ${about.snapshot} % of training` : "") + (about.protocol === "sticky" ? ", sticky" : "") + nudgedWords(about) + takenWords(about);
     canvas.setAttribute("aria-label", `${about.env} played by ${about.agent}. Space plays and pauses, ? lists all keys.`);
     layChoices(about);
     look.lay(about);
     nudges.lay(about);
+    takeover.lay();
   }
 
   function layPicture() {
@@ -203,6 +228,10 @@ export function mount({ element, props, watch, trigger }, source = server) {
     return count ? `, ${count} ${count === 1 ? "nudge" : "nudges"}` : "";
   }
 
+  function takenWords({ takeovers }) {
+    return takeovers ? `, taken over at step ${Number.parseInt(takeovers, 10).toLocaleString("en")}` : "";
+  }
+
   // --- What is said below the game ---
 
   function say(sentence, milliseconds = ANSWERED) {
@@ -221,6 +250,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
     const { ticket, about, over, trouble, want, steps } = game;
     if (trouble || !ticket.agent) return trouble;
     if (!about) return `${ticket.agent} is starting.`;
+    if (game.live) return takeover.news();
     if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
     if (root.dataset.state === "waiting" && now - since > PATIENCE) {
       return look.waits(stepFrom(game, game.painted)) ? "Waiting to see what it looks at." : "Waiting for the next pictures.";
@@ -229,7 +259,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
     const after = next.news(now);
     if (game.ending) return `${game.ending} ${after}`.trim();
     const ended = `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
-    return `${ended} ${after}`.trim();
+    return `${ended} ${ticket.takeovers ? takeover.ending() : ""} ${after}`.trim();
   }
 
   // --- Position ---
@@ -247,6 +277,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   const pictureOf = (step) => (game.steps.ends[Math.min(step, game.steps.ends.length - 1)] ?? 1) - 1;
 
   function seek(picture) {
+    if (game.live) return;
     game.position = Math.max(0, Math.min(picture, game.pictures - 1));
   }
 
@@ -348,7 +379,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
       row.children[1].firstChild.style.width = `${100 * policy[i]}%`;
       row.children[2].textContent = `${Math.round(100 * policy[i])} %`;
     });
-    choices.setAttribute("aria-label", `The agent chooses ${game.about.actions[action] ?? action}`);
+    choices.setAttribute("aria-label", `${takeover.byHand(now) ? "Chosen by hand:" : "The agent chooses"} ${game.about.actions[action] ?? action}`);
   }
 
   // `place` finds the step whose number is shown with a picture.
@@ -397,6 +428,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
         game.steps.rewards.forEach((reward, i) => reward && pen.fillRect(x(i), reward > 0 ? 0 : height - 6 * ratio, ratio, 6 * ratio));
       }
       nudges.draw(pen, x, height, ratio);
+      takeover.draw(pen, x, height, ratio);
       const trace = (numbers, colour, thickness) => {
         pen.strokeStyle = style.getPropertyValue(colour);
         pen.lineWidth = thickness * ratio;
@@ -426,7 +458,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   // --- Time ---
 
   function light() {
-    if (game.want === null) look.at(stepFrom(game, game.painted));
+    if (game.want === null && !game.live) look.at(stepFrom(game, game.painted));
   }
 
   let latest = 0;
@@ -436,15 +468,16 @@ export function mount({ element, props, watch, trigger }, source = server) {
     latest = now;
     if (game.about && game.pictures) {
       const end = game.pictures - 1;
-      if (game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
+      const { live } = game;
+      if (live || game.over || end - game.position >= START * pace * game.about.rate) game.rolling = true;
       else if (game.position >= end) game.rolling = false;
-      const goal = Math.min(end, game.position + passed * game.about.rate * pace);
-      const late = look.waits(stepFrom(game, Math.floor(goal))) || beside.waits(goal);
+      const goal = Math.min(end, game.position + passed * game.about.rate * (live ? live.pace : pace));
+      const late = !live && (look.waits(stepFrom(game, Math.floor(goal))) || beside.waits(goal));
       if (game.playing && game.want === null && game.rolling && !late) {
-        game.position = goal;
+        game.position = live ? Math.max(goal, end - BEHIND) : goal;
         if (game.position >= end && game.over) {
           pause();
-          next.ended(now);
+          if (!game.ticket.takeovers) next.ended(now); // a visitor's own game stays
         }
       }
       const picture = Math.floor(game.position);
@@ -462,8 +495,11 @@ export function mount({ element, props, watch, trigger }, source = server) {
       const [at, whole] = [picture, end].map((place) => clock(place / game.about.rate));
       put(time, `${at} / ${whole}${game.over ? "" : " …"}`);
       beside.at(game.position);
+      rival.follow(game, picture);
+      takeover.at();
       light();
-      const state = game.playing ? (game.rolling && game.position < end && !late ? "playing" : "waiting") : "paused";
+      const moves = live || (game.rolling && game.position < end && !late);
+      const state = game.playing || live ? (moves ? "playing" : "waiting") : "paused";
       if (state !== root.dataset.state) since = now;
       root.dataset.state = state;
       toggle.textContent = game.playing ? "❚❚" : "▶";
@@ -474,7 +510,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   }
 
   bar.addEventListener("input", () => seek(Number(bar.value)));
-  canvas.addEventListener("click", () => (game.playing ? pause() : play()));
+  canvas.addEventListener("click", () => game.live || (game.playing ? pause() : play()));
 
   document.addEventListener("visibilitychange", () => fetchMore(), { signal: here });
   whenResized(shot, layPicture, here);

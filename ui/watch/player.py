@@ -4,9 +4,9 @@ from typing import Any
 
 import gradio as gr
 
+from ui.broadcast import nudges, takeovers
 from ui.broadcast.chunks import Ticket
 from ui.broadcast.guests import watchable, zoo_names
-from ui.broadcast.nudges import written
 from ui.modules import mounted
 from ui.screen import PLAIN
 
@@ -24,8 +24,8 @@ def player(elem_id: str, tab: str = "") -> gr.HTML:
 def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:
     """The value of a player that shows the game of `ticket`, from step `at` on."""
     actions = "greedy" if ticket.greedy else "sampled"
-    told = {"greedy": None, "actions": actions, "nudges": written(ticket.nudges), "at": at, "others": others(ticket)}
-    return {**ticket._asdict(), **told}
+    written = {"nudges": nudges.written(ticket.nudges), "takeovers": takeovers.written(ticket.takeovers)}
+    return {**ticket._asdict(), "greedy": None, "actions": actions, **written, "at": at, "others": others(ticket)}
 
 
 def others(ticket: Ticket) -> list[dict[str, Any]]:

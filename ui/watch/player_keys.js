@@ -9,10 +9,11 @@ import { make } from "../chunk.js";
  * @property {(seconds: number) => void} skip moves by so many seconds
  * @property {(share: number) => void} seek goes to a share of the game, from 0 to 1
  * @property {(count: number) => void} speed takes the next higher or lower speed
+ * @property {(() => void) | undefined} [takeOver] takes the controls, where the player's games can be played by hand
  * @property {() => void} fill fills the screen, or leaves it
  */
 
-/** @type {{ keys: string[], shown: string, does: string, act: (acts: Acts, key: string) => void }[]} */
+/** @type {{ keys: string[], shown: string, does: string, only?: keyof Acts, act: (acts: Acts, key: string) => void }[]} */
 export const KEYS = [
   { keys: [" ", "k"], shown: "Space or K", does: "Play or pause", act: (acts) => acts.toggle() },
   { keys: ["ArrowLeft"], shown: "←", does: "5 seconds back", act: (acts) => acts.skip(-5) },
@@ -26,6 +27,7 @@ export const KEYS = [
   { keys: ["End"], shown: "End", does: "To the end", act: (acts) => acts.seek(1) },
   { keys: ["<"], shown: "<", does: "Slower", act: (acts) => acts.speed(-1) },
   { keys: [">"], shown: ">", does: "Faster", act: (acts) => acts.speed(1) },
+  { keys: ["t"], shown: "T", does: "Take over, or hand the controls back", only: "takeOver", act: (acts) => acts.takeOver?.() },
   { keys: ["f"], shown: "F", does: "Full screen; F or Escape leaves it", act: (acts) => acts.fill() },
 ];
 
@@ -48,7 +50,7 @@ export function entryOf({ key, ctrlKey, metaKey, altKey, target }) {
 export function listenToKeys(root, button, acts) {
   const dialog = /** @type {HTMLDialogElement} */ (make("dialog", "shortcuts", "", { "aria-label": "Keys of the player" }));
   const list = make("dl", "");
-  for (const { shown, does } of KEYS) list.append(make("dt", "", shown), make("dd", "", does));
+  for (const { shown, does } of KEYS.filter(({ only }) => !only || acts[only])) list.append(make("dt", "", shown), make("dd", "", does));
   list.append(make("dt", "", "?"), make("dd", "", "This list"));
   const close = button("Close (Escape)", "Close", () => dialog.close());
   dialog.append(make("h3", "", "Keys of the player"), list, close);

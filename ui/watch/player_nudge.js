@@ -1,6 +1,6 @@
 // Nudges: what a visitor does to the game. A nudge makes another game, whose steps before it are the same.
 import { make } from "../chunk.js";
-import { fresh } from "./position.js";
+import { forked } from "./position.js";
 
 const MOST_NUDGES = 20;
 
@@ -25,13 +25,12 @@ export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, stil
     const kinds = JSON.stringify([about.kinds, about.actions]);
     if (kinds !== laidOut) layKinds(about); // else the button that was just pressed would lose the focus
     laidOut = kinds;
+    nudging.hidden = !about.kinds.length || Boolean(about.takeovers); // what was played by hand fits this game alone
     if (!about.nudges && document.activeElement === undo) canvas.focus({ preventScroll: true });
     undo.hidden = !about.nudges;
   }
 
   function layKinds(about) {
-    nudging.hidden = !about.kinds.length;
-    if (nudging.hidden) return;
     const held = !about.kinds.includes("left"); // an action that is held, not a push
     nudging.replaceChildren(
       make("span", "hint", held ? "Make it choose:" : "Disturb it:"),
@@ -54,29 +53,12 @@ export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, stil
     else if (game.want === null) fork([...before, `${step}.${kind}`], step);
   }
 
-  // Opens the game with other nudges. It keeps what has come of the steps before `changed` and the picture that is shown,
-  // so nothing jumps while the server plays that game up to here.
+  // Opens the game with other nudges, and stays at the picture that is shown while the server plays that game up to here.
   function fork(nudges, changed) {
     const from = current();
-    const ends = from.chunks.map((_, i) => from.chunks[i + 1]?.first ?? from.steps.ends.length);
-    const kept = ends.filter((end) => end <= changed).length;
-    const steps = kept ? ends[kept - 1] : 0;
-    const game = {
-      ...fresh({ ...from.ticket, nudges: nudges.join("-"), at: null }),
-      chunks: from.chunks.slice(0, kept),
-      starts: from.starts.slice(0, kept),
-      pictures: kept ? from.steps.ends[steps - 1] : 0,
-      steps: /** @type {typeof from.steps} */ (
-        Object.fromEntries(Object.entries(from.steps).map(([part, values]) => [part, values.slice(0, steps)]))
-      ),
-      decoded: new Map([...from.decoded].filter(([index]) => index < kept)),
-      position: from.position,
-      drawn: from.drawn,
-      want: changed - 1,
-      playing: from.playing || !still,
-    };
+    const game = { ...forked(from, { ...from.ticket, nudges: nudges.join("-"), at: null }, changed), want: changed - 1, playing: from.playing || !still };
     choose(game);
-    begin(game, { ...from.about, nudges: game.ticket.nudges });
+    begin(game, game.about);
     fetchMore();
   }
 

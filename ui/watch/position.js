@@ -3,7 +3,7 @@
 /**
  * Which game: the same ticket is the same game. `at` is the step to begin with.
  * @typedef {{ agent: string, seed?: number, snapshot?: number, actions?: string, protocol?: string, nudges?: string,
- *   at?: number | string | null, others?: import("./player_beside.js").Other[] }} Ticket
+ *   takeovers?: string, at?: number | string | null, others?: import("./player_beside.js").Other[] }} Ticket
  */
 
 /**
@@ -22,6 +22,7 @@
  * @property {(game: Game, step: number, most: number) => Promise<{ looks?: Looks, status: number, error?: string }>} look what
  *   the agent looks at in a step, and perhaps in those after it
  * @property {string} lookNote what is said of it
+ * @property {string} [live] where its games are taken over
  * @property {(ticket: Ticket) => string} [video] the address of a game as a file
  * @property {(ticket: Ticket, from: number) => string} [gif] the address of a stretch of it
  * @property {(element: HTMLElement) => HTMLElement | null} [another] the button that opens another game in this player,
@@ -35,6 +36,11 @@
  */
 
 /** @typedef {ReturnType<typeof fresh>} Game */
+
+/**
+ * What a game that is being taken over has besides: the game that it left, at which step, and its own speed.
+ * @typedef {{ from: Game, first: number, pace: number }} Live
+ */
 
 /**
  * A chunk that is played in the browser: it draws its pictures.
@@ -61,6 +67,7 @@ export function fresh(ticket) {
     failed: false,
     trouble: "",
     ending: "",
+    live: /** @type {Live | null} */ (null),
     playing: false,
     rolling: false,
     position: 0,
@@ -87,7 +94,35 @@ export function fresh(ticket) {
  * @param {Ticket} other
  */
 export const differsInAge = (one, other) =>
-  one.snapshot !== other.snapshot && ["agent", "seed", "protocol", "actions", "nudges"].every((part) => (one[part] ?? "") === (other[part] ?? ""));
+  one.snapshot !== other.snapshot && ["agent", "seed", "protocol", "actions", "nudges", "takeovers"].every((part) => (one[part] ?? "") === (other[part] ?? ""));
+
+/**
+ * The game of another ticket whose steps before `step` are the same, with what has come of them and the picture that is
+ * shown, so that nothing jumps. A source counts its chunks on from those that are kept whole; a live game, which has no
+ * such chunks, goes on `exact`ly there.
+ * @param {Game} from
+ * @param {Ticket} ticket
+ * @param {number} step
+ * @returns {Game}
+ */
+export function forked(from, ticket, step, exact = false) {
+  const ends = from.chunks.map((_, i) => from.chunks[i + 1]?.first ?? from.steps.ends.length);
+  const kept = exact ? from.chunks.filter(({ first }) => first < step).length : ends.filter((end) => end <= step).length;
+  const steps = exact ? Math.min(step, from.steps.ends.length) : (ends[kept - 1] ?? 0);
+  return {
+    ...fresh(ticket),
+    about: { ...from.about, nudges: ticket.nudges ?? "", takeovers: ticket.takeovers ?? "" },
+    chunks: from.chunks.slice(0, kept),
+    starts: from.starts.slice(0, kept),
+    pictures: steps ? from.steps.ends[steps - 1] : 0,
+    steps: /** @type {Game["steps"]} */ (
+      Object.fromEntries(Object.entries(from.steps).map(([part, values]) => [part, values.slice(0, steps)]))
+    ),
+    decoded: new Map([...from.decoded].filter(([index]) => index < kept)),
+    position: from.position,
+    drawn: from.drawn,
+  };
+}
 
 /**
  * Adds a chunk to a game.

@@ -13,7 +13,7 @@ const pause = (milliseconds) => new Promise((wake) => setTimeout(wake, milliseco
  *   called before the first chunk is added; of a game that is no longer `wanted` nothing is
  */
 export async function fetchChunk(game, source, { pace, begin, wanted }) {
-  if (!game.ticket.agent || game.fetching || game.over || game.failed) return false;
+  if (!game.ticket.agent || game.fetching || game.over || game.failed || game.live) return false;
   const ahead = Math.max(0, game.pictures - game.position);
   if (game.about && game.want === null && ahead > source.ahead * game.about.rate * Math.max(1, pace)) return false;
   game.fetching = true;
