@@ -94,12 +94,12 @@ export function mount({ element, props, watch, trigger }) {
       const answer = await fetch(`${base}/arcade/live?${new URLSearchParams({ play, seed, speed })}`, {
         method: "POST", signal: mine.stop.signal,
       });
-      if (!answer.ok) throw new Error((await answer.json()).error);
+      if (!answer.ok) return fail(mine, (await answer.json()).error);
       await read(mine, answer.body.getReader());
-      if (!mine.over) throw new Error("The connection was lost, and your game with it.");
-    } catch (error) {
-      if (mine === game && !mine.stop.signal.aborted) fail(mine, error.message);
+    } catch {
+      // What a browser says of a lost connection is meant for nobody who plays.
     }
+    if (!mine.over) fail(mine, mine.about ? "The connection was lost, and your game with it." : "The server cannot be reached. Please try again.");
   }
 
   // Messages from the server, each with its length in four bytes before it.
@@ -152,6 +152,7 @@ export function mount({ element, props, watch, trigger }) {
   }
 
   function fail(mine, sentence) {
+    if (mine !== game || mine.stop.signal.aborted) return;
     mine.timers.forEach(clearInterval);
     mine.state = "ready";
     draw("ready", match.name, "Start");

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from starlette.concurrency import run_in_threadpool
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -13,7 +13,7 @@ from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 from ui.broadcast.chunks import Ticket
-from ui.broadcast.routes import LAST_SEED, Refused, number, refusal, ticket_of
+from ui.broadcast.routes import GAME_THREADS, LAST_SEED, Refused, number, refusal, ticket_of
 from ui.broadcast.stream import BROADCASTS, Full
 from ui.play.live import LIVES, Stream, Taken
 from ui.play.pad import CONTROLS, WORDS
@@ -102,7 +102,7 @@ async def rival(request: Request) -> Response:
         ticket = rival_of(match_of(request.query_params))
         if ticket is None:
             return refusal(404, "The zoo has no agent for this game yet.")
-        game = await run_in_threadpool(BROADCASTS.get, ticket, address_of(request))
+        game = await to_thread.run_sync(BROADCASTS.get, ticket, address_of(request), limiter=GAME_THREADS)
     except Refused as error:
         return refusal(400, str(error))
     except (Full, HubError, CheckpointError, OSError):
