@@ -89,7 +89,7 @@ export function mount({ element, props, watch }, source = server) {
   let answer = { sentence: "", until: 0 }; // what the visitor was last told of a press, and until when
 
   function open(ticket) {
-    if (!ticket?.agent) return;
+    if (!ticket?.agent || (ticket.landing && location.search)) return; // the address names another, which is on its way
     const before = game;
     game = fresh(ticket);
     const stays = before.about && differsInAge(before.ticket, ticket); // whoever watches it learn compares moments

@@ -10,10 +10,12 @@ from ui.modules import mounted
 from ui.screen import PLAIN
 
 
-def player(elem_id: str) -> gr.HTML:
-    """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML."""
+def player(elem_id: str, value: dict[str, Any] | None = None) -> gr.HTML:
+    """A player. Its value is what `showing` returns; the script sets texts as text, never as HTML."""
     plain = PLAIN | {"js_on_load": mounted("watch/player.js")}
-    return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template='<div class="player"></div>', **plain)
+    return gr.HTML(
+        value, elem_id=elem_id, elem_classes="player-box", html_template='<div class="player"></div>', **plain
+    )
 
 
 def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:
