@@ -6,6 +6,7 @@ Worker processes import this file again, so everything heavy is imported inside 
 import os
 import signal
 import sys
+import tempfile
 import threading
 from contextlib import suppress
 
@@ -13,6 +14,8 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio i
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # so are these, with its client
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")  # visitors see what anybody sees, not what the host may
+if "SPACE_ID" in os.environ:  # its proxies alone reach it, from these networks; read when uvicorn starts
+    os.environ.setdefault("FORWARDED_ALLOW_IPS", "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # games are drawn into arrays here, never in a window
 
 SWITCH_SECONDS = 0.0005
@@ -20,7 +23,14 @@ SWITCH_SECONDS = 0.0005
 
 
 def main() -> None:
-    """Serves the app; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where."""
+    """Serves the app until it is interrupted; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where."""
+    with tempfile.TemporaryDirectory(prefix="a3c-arcade-gradio-", ignore_cleanup_errors=True) as files:
+        os.environ.setdefault("GRADIO_TEMP_DIR", files)  # read when gradio is imported
+        serve()
+
+
+def serve() -> None:
+    """Serves the app and, when it is interrupted, ends all that is under way."""
     with suppress(ImportError):  # a ZeroGPU Space wants a function that could ask for a GPU; none of ours needs one
         import spaces
 
@@ -34,8 +44,13 @@ def main() -> None:
     page = ui.build()
     page.launch(**ui.LAUNCH, prevent_thread_lock=True)
     ui.give_up_silent_connections(page.server)
-    threading.Thread(target=ui.warm_up, daemon=True).start()  # not before: gradio gives up where its page takes 3 s
-    page.block_thread()
+    warming = threading.Thread(target=ui.warm_up, daemon=True)
+    warming.start()  # not before: gradio gives up where its page takes 3 s
+    try:
+        page.block_thread()
+    finally:
+        ui.close(page)
+        warming.join(ui.LAST_SECONDS)  # what it has begun must not outlive this
 
 
 if __name__ == "__main__":

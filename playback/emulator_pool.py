@@ -36,8 +36,10 @@ class EmulatorPool:
         games.close()
 
     def close(self) -> None:
-        """Closes all, before the process ends: their threads must not outlive it."""
+        """Closes all, before the process ends, and those that are still to come back: their threads must not outlive
+        it."""
         with self._lock:
+            self._per_spec = 0
             while self._spare:
                 _, spare = self._spare.popitem()
                 for games in spare:

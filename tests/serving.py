@@ -94,6 +94,9 @@ def serve(
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
+    assert process.returncode == 0, output.read_text()
+    left = [path.name for path in (directory / "tmp").iterdir() if not path.name.startswith("torchinductor")]
+    assert left == [], "the app leaves files behind"
 
 
 def text_of(html: str) -> str:

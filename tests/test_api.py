@@ -19,7 +19,8 @@ from a3c_core.evaluation import evaluate
 from tests.anything import ANYTHING
 from tests.serving import ROOT, App
 from ui import api
-from ui.line import Line
+from ui.episodes import GAMES_AT_ONCE
+from ui.line import Line, PerVisitor
 from ui.settings import SETTINGS
 
 
@@ -97,6 +98,20 @@ def test_where_many_agents_are_being_scored_one_more_is_refused_at_once(monkeypa
     monkeypatch.setattr(api, "EVALUATIONS", Line(at_once=1, waiting=0))
     with api.EVALUATIONS.turn(), pytest.raises(gr.Error, match="Many agents are being scored"):
         api.evaluate("cartpole", 2)
+
+
+def test_an_evaluation_takes_no_turn_of_those_who_wait_for_a_game():
+    with GAMES_AT_ONCE, GAMES_AT_ONCE:
+        assert api.evaluate("cartpole", 1)["returns"] == [500.0]
+
+
+def test_a_visitor_has_some_evaluations_under_way_and_no_more(monkeypatch):
+    monkeypatch.setattr(api, "OF_ONE_VISITOR", PerVisitor(1, "evaluations are under way"))
+    visitor, other = (SimpleNamespace(client=SimpleNamespace(host=host)) for host in ("203.0.113.9", "203.0.113.10"))
+    with api.OF_ONE_VISITOR.one("203.0.113.9"):
+        with pytest.raises(gr.Error, match="1 evaluations are under way for your address already"):
+            api.evaluate("cartpole", 1, request=visitor)
+        assert api.evaluate("cartpole", 1, request=other)["returns"] == [500.0]
 
 
 def test_the_wait_for_a_turn_does_not_count(monkeypatch):

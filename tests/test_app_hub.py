@@ -8,8 +8,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -26,10 +27,12 @@ from tests import toy
 from tests.browsing import leaving, needs_chromium, visit
 from tests.loopback_hub import BLACK_HOLE, LoopbackHub, Repo, environment, patched
 from tests.processes import wait_until
+from tests.proxy import proxied
 from tests.serving import ROOT, App, serve, text_of
 from training.recipes import RECIPES
 from ui.broadcast import chunks, guests, stream
 from ui.broadcast.routes import ticket_of
+from ui.episodes import GAMES_AT_ONCE
 from ui.retrain import publishing
 from ui.retrain.runs import RUNS, Runs
 from ui.watch import strangers
@@ -38,6 +41,8 @@ from zoo import hub
 
 TOKEN = "mock-oauth-token-for-local-dev"
 """What gradio hands out as a visitor's where there is no Space to sign in to."""
+PATH = "/games"
+"""Where a proxy serves one of the apps."""
 ONLY_ON_THE_HUB = "pendulum"
 """An agent of the zoo whose weights the apps of these tests do not ship."""
 SLACK = 10.0
@@ -95,7 +100,7 @@ class Apps(NamedTuple):
     connected: App
     """With a Hub that works, a visitor's token and a module `spaces`."""
     waiting: App
-    """With a Hub that takes every request and never answers."""
+    """With a Hub that takes every request and never answers, below a path of its own."""
 
 
 def checkout(directory: Path, published: zoo.ZooEntry, revision: str) -> Path:
@@ -149,6 +154,7 @@ def homes(tmp_path_factory, root, loopback, silent) -> dict[str, dict[str, Any]]
     urls = zip(places.items(), (loopback.url, silent.url), strict=True)
     settings = {name: environment(url, place / "home") for (name, place), url in urls}
     settings["connected"] |= {"HF_TOKEN": TOKEN, "A3C_OAUTH": "1"}
+    settings["waiting"] |= {"GRADIO_ROOT_PATH": PATH}
     return {name: {"directory": places[name], "root": root, **settings[name]} for name in places}
 
 
@@ -307,6 +313,15 @@ def test_who_has_not_trained_or_not_signed_in_is_told_so(run):
         next(publishing.publish("guessed", PROFILE, gr.OAuthToken(TOKEN, "", 0)))
     with pytest.raises(gr.Error, match="Sign in with Hugging Face first"):
         next(publishing.publish(run.id, None, None))
+    with pytest.raises(gr.Error, match="Sign in with Hugging Face first"):  # gradio has forgotten the page
+        next(publishing.publish(None, None, None, SimpleNamespace(session_hash="page")))
+
+
+def test_publishing_takes_no_turn_of_those_who_wait_for_a_game(run, server, monkeypatch):
+    monkeypatch.setattr(publishing, "GAMES", 2)
+    with GAMES_AT_ONCE, GAMES_AT_ONCE:
+        *_, last = publishing.publish(run.id, PROFILE, gr.OAuthToken(server.token, "", 0))
+    assert "Published" in last
 
 
 def test_an_agent_waits_for_its_visitor_who_signs_in(monkeypatch, tmp_path):
@@ -373,14 +388,14 @@ def test_a_hub_that_cannot_be_reached_is_explained(monkeypatch, tmp_path):
 def test_a_strangers_agent_plays(app):
     kind, (played,) = ask(app, "watch", "stranger/agent", 3)
     assert (kind, played["return"]) == ("complete", played["steps"])
-    video = httpx.get(f"{app.url}{played['video'][1:]}")
+    video = httpx.get(played["video"])
     assert 'filename="stranger-agent-seed-3.mp4"' in video.headers["content-disposition"]
     assert len(iio.imread(video.content, plugin="FFMPEG", extension=".mp4")) == played["steps"] + 1
 
 
 @pytest.mark.parametrize("text", ["https://huggingface.co/stranger/agent/tree/main", "  stranger/agent "])
 def test_an_agents_address_will_do(app, text):
-    assert ask(app, "watch", text, 3)[1][0]["video"] == "/arcade/video?agent=stranger%2Fagent&seed=3"
+    assert ask(app, "watch", text, 3)[1][0]["video"] == f"{app.url}arcade/video?agent=stranger%2Fagent&seed=3"
 
 
 @pytest.mark.parametrize("text", ["", "agent", "../../etc/passwd", "a b/c", EVIL, None, 7, ["stranger/agent"]])
@@ -458,7 +473,41 @@ def test_an_agent_of_the_zoo_that_is_only_on_the_hub_plays(apps, loopback):
     assert ask(apps.connected, "watch", ONLY_ON_THE_HUB, 0)[0] == "complete"
 
 
+# Below a path
+
+
+@needs_chromium
+@pytest.mark.parametrize("end", ["", "/"])
+def test_below_a_path_of_a_proxy_all_is_found(apps, browser, end):
+    with proxied(apps.waiting.url, PATH) as address, closing(browser.new_page()) as page:
+        missing = []
+        page.on("response", lambda answer: missing.append(answer.url) if answer.status >= 400 else None)
+        page.goto(f"{address}{end}?zoo=cartpole")
+        link = page.get_by_role("link", name="Download all files")
+        expect(link).to_be_visible()
+        assert page.request.get(link.evaluate("link => link.href")).headers["content-type"] == "application/zip"
+        expect(page.locator(".replay img")).not_to_have_js_property("naturalWidth", 0)
+        page.get_by_role("tab", name="Watch").click()
+        page.locator("#watch-player canvas[data-step]").wait_for()
+        assert [url for url in missing if url.startswith(address)] == []
+
+
+def test_below_a_path_of_a_proxy_programs_are_told_where_a_video_is(apps):
+    with proxied(apps.waiting.url, PATH) as address:
+        kind, (played,) = ask(apps.waiting._replace(url=f"{address}/"), "watch", "cartpole", 0)
+        assert (kind, played["video"]) == ("complete", f"{address}/arcade/video?agent=cartpole&seed=0")
+        assert httpx.get(played["video"], timeout=60).status_code == 200
+
+
 # Visitors' agents
+
+
+def test_no_page_that_is_opened_waits_in_the_queue(app):
+    """Not even behind gradio's own question who has signed in."""
+    events = httpx.get(f"{app.url}config", timeout=30).json()["dependencies"]
+    loads = [event for event in events if any(kind == "load" for _, kind in event["targets"])]
+    assert len(loads) >= 6
+    assert [event for event in loads if event["queue"]] == []
 
 
 def test_nobody_can_publish_where_nobody_can_sign_in(apps):

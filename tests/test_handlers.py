@@ -23,6 +23,7 @@ CLIENT = TestClient(Starlette(routes=[*ROUTES, *LIVE_ROUTES]), raise_server_exce
 HANDLERS = {
     "another game to watch": (watch.show_game, 5),
     "the next seed to watch": (watch.another_game, 5),
+    "a link to an agent on the Hub": (watch.show_linked, 1),
     "another match": (human.choose, 3),
     "another game to play": (human.choose_game, 2),
     "the next seed to play": (human.another_seed, 3),

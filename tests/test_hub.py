@@ -398,7 +398,9 @@ def test_a_space_has_what_the_page_needs_and_nothing_else(server, published, tmp
     assert {name.split("/")[0] for name in files}.isdisjoint({"tests", "benchmarks", "runs", ".venv", ".git"})
     assert not [name for name in files if "__pycache__" in name]
     front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
-    assert front["sdk"] == "gradio"
+    assert (front["sdk"], front["python_version"]) == ("gradio", "3.12.12")  # ZeroGPU takes no other above 3.10
+    torch = [line for line in files["requirements.txt"].decode().splitlines() if line.startswith("torch")]
+    assert torch == ["torch==2.11.0"]  # nor any above this one
     assert front["models"] == [published.published.repo]
     assert front["preload_from_hub"] == [f"{published.published.repo} {MODEL},{RECIPE} {published.published.revision}"]
 

@@ -7,6 +7,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
+from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
@@ -74,6 +75,36 @@ def test_a_tap_counts_once_but_a_cart_is_pushed_on():
         pad.hold([])
         pad.action()
     assert (BREAKOUT[gun.action()], CARTPOLE[cart.action()]) == ("wait", "right")
+
+
+@pytest.mark.parametrize(
+    ("heard", "actions"),
+    [
+        ([(1, ["fire"]), (2, [])], ["fire", "wait"]),
+        ([(2, []), (1, ["fire"])], ["fire", "wait"]),
+        ([(1, ["left"]), (3, ["left"]), (2, ["left", "fire"])], ["left, fire", "left"]),
+        ([(2, ["right"]), (1, ["left"])], ["right", "right"]),
+        ([(1, ["left"]), (3, []), (2, ["left"])], ["left", "wait"]),
+        ([(1, ["left"]), None, (3, []), (2, ["left"])], ["left", "wait"]),
+    ],
+)
+def test_a_tap_counts_even_where_its_end_comes_first(heard, actions):
+    """Messages, and None for a step in between."""
+
+    async def meet() -> list[str]:
+        live = LIVES.open(RECIPES["space_invaders"], 7, 100)
+        live.game = SimpleNamespace(pad=Pad(INVADERS), close=lambda: None)
+        done = []
+        for message in heard:
+            if message:
+                live.hear(*message)
+            else:
+                done.append(INVADERS[live.game.pad.action()])
+        LIVES.close(live)
+        return [*done, *(INVADERS[live.game.pad.action()] for _ in range(2 - len(done)))]
+
+    with ThreadPoolExecutor() as pool:  # the tests' browser has a loop in this thread
+        assert pool.submit(asyncio.run, meet()).result(30) == actions
 
 
 @pytest.mark.parametrize("name", ["cartpole", "breakout"])
@@ -337,8 +368,8 @@ def test_what_nobody_can_play_by_hand_is_not_offered(agent):
 def test_the_agents_game_counts_among_those_of_who_asks_for_it(monkeypatch):
     monkeypatch.setattr("ui.broadcast.stream.AT_ONCE_EACH", 1)
     other = BROADCASTS.get(Ticket("pong", 917), "192.0.2.7")
-    answer = CLIENT.get("/arcade/rival", params={"play": "pong", "seed": 918}, headers={"x-forwarded-for": "192.0.2.7"})
-    assert answer.status_code == 503
+    visitor = TestClient(CLIENT.app, client=("192.0.2.7", 1234))
+    assert visitor.get("/arcade/rival", params={"play": "pong", "seed": 918}).status_code == 503
     other.leave()
     other.join(30.0)
 
@@ -362,6 +393,17 @@ def test_on_a_phone_thumbs_play_and_nothing_sticks_out(app, browser):
         expect(canvas).to_have_attribute("data-action", "0")
         assert left.bounding_box()["height"] >= 48
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@needs_chromium
+def test_a_game_that_cannot_begin_is_explained_in_our_words(app, browser):
+    with closing(browser.new_page()) as page:  # to the browser's console any failure is an error
+        page.goto(f"{app.url}?play=pong")
+        for failing in (lambda route: route.abort(), lambda route: route.fulfill(status=502, body="<html>Bad gateway")):
+            page.route("**/arcade/live?*", failing)
+            page.locator("#play-screen .go").click()
+            expect(page.locator(".human .said")).to_have_text("The server cannot be reached. Please try again.")
+            page.unroute("**/arcade/live?*")
 
 
 @needs_chromium

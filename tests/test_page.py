@@ -20,6 +20,7 @@ from tests.processes import wait_until
 from tests.serving import App
 from tests.wire import wired
 from training.recipes import RECIPES
+from ui.retrain.runs import SILENCE_SECONDS
 
 pytestmark = needs_chromium
 
@@ -111,6 +112,20 @@ def test_a_game_is_playing_before_anything_is_clicked(app, browser):
         expect(page.locator("#watch-player .shot")).to_have_attribute("data-game", "ALE/Breakout-v5")
         expect(page.locator("#watch-verdict")).to_contain_text("breakout scores")
         expect(page.locator(".choice")).to_have_count(4)
+
+
+def test_the_first_game_is_part_of_the_page(app, browser):
+    """Whatever the server has to do for others, a visitor waits for none of gradio's answers."""
+    with closing(browser.new_page()) as page:
+        held = []
+        page.route("**/gradio_api/run/**", lambda route: held.append(route))
+        page.route("**/gradio_api/queue/**", lambda route: held.append(route))
+        page.goto(app.url)
+        assert shown(page)
+        expect(page.locator("#watch-verdict")).to_contain_text("breakout scores")
+        assert [each.request.url for each in held if "/queue/" in each.request.url] == []
+        for each in held:
+            each.abort()
 
 
 def test_the_canvas_shows_the_game(page):
@@ -370,7 +385,7 @@ def test_a_training_whose_page_is_lost_frees_its_processes_and_goes_on_when_the_
             start_training(page, Steps=5_000_000)
             assert wait_until(lambda: points(page) >= 4, 30)
             wire.cut()
-            assert wait_until(lambda: not app.workers(), STOP_SECONDS)
+            assert wait_until(lambda: not app.workers(), SILENCE_SECONDS + STOP_SECONDS)
             wire.mend()
             assert wait_until(app.workers, 30)
             reached = points(page)

@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 import zipfile
 from html import unescape
 from types import SimpleNamespace
@@ -34,7 +35,6 @@ from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curv
 from ui.retrain.lessons import LESSONS, SHIPPED, taught
 from ui.retrain.runs import AT_ONCE, MOST_KEPT, PER_ADDRESS, LineFull
 from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
-from ui.visitors import address_of
 
 LONG = 5_000_000
 CARTPOLE = RECIPES["cartpole"]
@@ -264,22 +264,21 @@ def test_whatever_page_says_that_it_is_there_is_told_that_its_training_is_over(n
     assert PRESENCE.post("/arcade/training/here").json() == {"over": True}
 
 
-@pytest.mark.parametrize(
-    ("host", "forwarded", "address"),
-    [
-        ("127.0.0.1", None, None),
-        ("::1", "", None),
-        ("10.0.0.7", None, "10.0.0.7"),
-        ("127.0.0.1", "9.8.7.6, 10.0.0.1", "9.8.7.6"),
-        ("10.0.0.7", "x" * 9000, "x" * 64),
-        ("no number", None, "no number"),
-        (None, None, None),
-    ],
-)
-def test_an_address_is_the_proxys_word_or_the_connections(host, forwarded, address):
-    headers = {} if forwarded is None else {"x-forwarded-for": forwarded}
-    client = host and SimpleNamespace(host=host)
-    assert address_of(SimpleNamespace(headers=headers, client=client)) == address
+def test_a_page_that_is_silent_for_some_seconds_keeps_its_training_going(fresh_runs):
+    """A phone that changes its cell; one that stays away gives its turn to others."""
+    run = fresh_runs.enter(CARTPOLE, "page")
+    for seconds, lost in ((3.0, False), (6.0, True)):
+        run.heard = time.monotonic() - seconds
+        assert run.alone is lost
+
+
+def test_a_page_that_gradio_has_forgotten_still_finds_its_training(fresh_runs):
+    """It remembers some hundred pages, and notes with a page which training is its own."""
+    runs = {session: fresh_runs.enter(CARTPOLE, session) for session in ("page", "other", None)}
+    retrain.stop(None, SimpleNamespace(session_hash="page"))
+    retrain.stop(None, SimpleNamespace(session_hash="new"))
+    retrain.stop(None, SimpleNamespace(session_hash=None))
+    assert [session for session, run in runs.items() if run.stop.is_set()] == ["page"]
 
 
 # Through a real server

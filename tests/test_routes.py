@@ -15,6 +15,7 @@ from ui.broadcast.chunks import MOST_CHUNKS, Ticket
 from ui.broadcast.routes import LAST_SEED, ROUTES, Refused, ticket_of
 from ui.broadcast.stream import Broadcasts, Full, agent_of
 from ui.episodes import scratch
+from ui.line import PerVisitor
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 
@@ -121,9 +122,19 @@ def test_a_video_counts_among_the_games_of_who_asks_for_it(monkeypatch):
     monkeypatch.setattr("ui.broadcast.stream.AT_ONCE_EACH", 1)
     other = ui.broadcast.routes.BROADCASTS.get(Ticket("pong", 779), "192.0.2.7")
     asked = {"agent": "cartpole", "seed": 778}
-    assert CLIENT.get("/arcade/video", params=asked, headers={"x-forwarded-for": "192.0.2.7"}).status_code == 503
+    assert TestClient(CLIENT.app, client=("192.0.2.7", 1234)).get("/arcade/video", params=asked).status_code == 503
     other.leave()
     other.join(30.0)
+
+
+@pytest.mark.parametrize("kind", ["video", "gif"])
+def test_a_visitor_has_some_files_made_and_no_more(monkeypatch, kind):
+    monkeypatch.setattr(ui.broadcast.routes, "FILES_OF_ONE_VISITOR", PerVisitor(1, "files are being made"))
+    with ui.broadcast.routes.FILES_OF_ONE_VISITOR.one("192.0.2.7"):
+        visitor = TestClient(CLIENT.app, client=("192.0.2.7", 1234))
+        answer = visitor.get(f"/arcade/{kind}", params={"agent": "cartpole"})
+    assert answer.status_code == 429
+    assert answer.json()["error"].startswith("1 files are being made for your address already.")
 
 
 def test_the_app_tells_that_it_is_well_and_what_it_does(monkeypatch):

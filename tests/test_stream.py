@@ -23,8 +23,9 @@ from playback.episode import play, render
 from tests import toy
 from tests.processes import wait_until
 from ui.broadcast.chunks import UNLIKE, Palette, Ticket, chunks, palette_of
+from ui.broadcast.files import mp4_of
 from ui.broadcast.stage import Stage
-from ui.broadcast.stream import STAGE, Broadcast, Broadcasts, Full
+from ui.broadcast.stream import CAN_WAIT_SECONDS, STAGE, Broadcast, Broadcasts, Full
 
 AGENT = toy.balancer()
 TICKET = Ticket("balancer", seed=3)
@@ -288,6 +289,20 @@ def test_a_game_is_as_urgent_as_its_most_urgent_viewer(broadcasts, monkeypatch):
         assert 1.0 < broadcast.patience < 2.0
     assert played(broadcast, 7)
     assert broadcast.patience == math.inf
+
+
+def test_a_file_can_wait_for_those_who_watch(broadcasts, monkeypatch, tmp_path):
+    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
+    broadcast = broadcasts.get(TICKET)
+    assert played(broadcast, 2)
+    with STAGE.turn(lambda: -math.inf), ExitStack() as others, ThreadPoolExecutor(1) as files:
+        for _ in range((os.cpu_count() or 1) - 1):
+            others.enter_context(STAGE.turn(lambda: -math.inf))
+        video = files.submit(mp4_of, broadcast, tmp_path / "game.mp4")
+        assert wait_until(lambda: broadcast.patience < math.inf, 10)
+        assert broadcast.patience > CAN_WAIT_SECONDS - 5
+        others.close()
+    assert video.result().total > 0
 
 
 def test_waiting_for_a_chunk_ends_with_it_or_with_the_game(broadcasts):

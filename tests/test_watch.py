@@ -27,12 +27,12 @@ from playback.saliency import saliency
 from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from ui.broadcast import routes, stream
+from ui.broadcast import routes, sights, stream
 from ui.broadcast.chunks import header_of
 from ui.broadcast.files import mp4_of
 from ui.broadcast.nudges import nudges_of, written
 from ui.broadcast.routes import ROUTES, ticket_of
-from ui.broadcast.sights import LOOKS, maps_from, sight_of
+from ui.broadcast.sights import maps_from, sight_of
 from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff
 from ui.line import Line
 from ui.watch.early import BeginEarly
@@ -176,9 +176,10 @@ def test_what_cannot_be_is_refused_in_a_sentence(place, asked, status):
     assert answer.json()["error"].endswith(".")
 
 
-def test_one_look_is_taken_at_a_time():
+def test_where_the_line_for_a_look_is_full_one_more_is_refused(monkeypatch):
     asked = {"agent": "pong", "seed": "3", "n": "1", "step": "2"}
-    with LOOKS.turn():
+    monkeypatch.setattr(sights, "LOOKS", Line(at_once=1, waiting=0))
+    with sights.LOOKS.turn():
         assert CLIENT.get("/arcade/saliency", params=asked).status_code == 503
     looks = CLIENT.get("/arcade/saliency", params=asked | {"most": "2"}).json()["looks"]
     first = header_of(BROADCASTS.get(ticket_of({"agent": "pong", "seed": "3"})).chunks[1].chunk)["first"]

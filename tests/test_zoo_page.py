@@ -227,6 +227,7 @@ def test_a_checkpoint_goes_home_and_nothing_else_does(app: App, tmp_path):
         refused = get(**query)
         assert refused.status_code == 400
         assert refused.json()["error"].endswith(".")
+    assert get(agent="cartpole").headers["etag"] == get(agent="cartpole").headers["etag"]  # it is packed once
     assert httpx.get(f"{app.url}arcade/still?agent=%00", timeout=60).status_code == 400
     assert httpx.get(f"{app.url}arcade/still?agent=pong", timeout=60).content.startswith(b"\x89PNG")
 

@@ -1,8 +1,9 @@
 """The app: one package per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
 
+import logging
 import socket
 import sys
-import time
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -13,23 +14,29 @@ from starlette.middleware import Middleware
 import zoo
 from playback.emulator_pool import use_emulator_pool
 from training.local import warm_up as warm_up_workers
-from ui import api, how, modules
+from ui import api, guard, how, modules
 from ui.agents import routes as zoo_routes
 from ui.agents import tab as agents_tab
 from ui.broadcast.routes import ROUTES
+from ui.broadcast.stream import BROADCASTS
+from ui.guard import Guard
 from ui.play import tab as play_tab
+from ui.play.live import LIVES
 from ui.play.routes import LIVE_ROUTES
 from ui.retrain import publishing
 from ui.retrain import routes as retrain_routes
 from ui.retrain import tab as retrain_tab
 from ui.retrain.runs import RUNS
 from ui.screen import PLAIN
+from ui.slash import EndWithSlash
 from ui.theme import CSS, THEME
 from ui.watch import tab as watch_tab
 from ui.watch.early import BeginEarly
 
 SESSIONS = 256
 """Visitors, and programs, that the server remembers: those seen last. Gradio takes 100 kB for each, 10,000 at most."""
+THREADS = 96
+"""For handlers. Those of slow work hold 72 at most: pages and what is clicked on them never wait for one."""
 
 LAUNCH: dict[str, Any] = {
     "theme": THEME,
@@ -42,9 +49,18 @@ LAUNCH: dict[str, Any] = {
     "footer_links": [],
     "max_file_size": "1mb",
     "state_session_capacity": SESSIONS,
+    "max_threads": THREADS,
     "app_kwargs": {
-        "routes": [*ROUTES, *LIVE_ROUTES, *retrain_routes.ROUTES, *zoo_routes.ROUTES, *how.ROUTES, *modules.ROUTES],
-        "middleware": [Middleware(BeginEarly)],
+        "routes": [
+            *ROUTES,
+            *LIVE_ROUTES,
+            *retrain_routes.ROUTES,
+            *zoo_routes.ROUTES,
+            *how.ROUTES,
+            *modules.ROUTES,
+            *guard.ROUTES,
+        ],
+        "middleware": [Middleware(Guard), Middleware(BeginEarly), Middleware(EndWithSlash)],
     },
 }
 """Keyword arguments of `Blocks.launch`."""
@@ -56,6 +72,10 @@ SILENT_SECONDS = 10
 """How long a visitor's machine may acknowledge nothing of what it is sent. One that loses its network says no goodbye,
 and the system would go on sending for a quarter of an hour. What computes for a page waits sooner, and goes on when the
 page is back: a tunnel on a train should lose nobody a training."""
+ENDING = threading.Event()
+"""Set once the app is asked to end."""
+LAST_SECONDS = 2
+"""How long what is under way may take to end then."""
 WARM_UP_PAUSE_SECONDS = 3
 """Before each part of the warming up, which is for later visitors and holds up a page that is loading."""
 CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600
@@ -95,6 +115,9 @@ def build() -> gr.Blocks:
         page.load(_arrive, None, tabs, **unqueued)
         marquee.tab(_return, None, tabs, trigger_mode="multiple", **unqueued)
         page.unload(_leave)
+    for handler in page.fns.values():  # gradio's own too, which asks who has signed in
+        if any(event == "load" for _, event in handler.targets):
+            handler.queue = False  # no page waits for anybody's slow work
     page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
     page._queue.sleep_when_free = max(QUEUE_SECONDS, page._queue.sleep_when_free)
     return page
@@ -134,10 +157,22 @@ def give_up_silent_connections(server: uvicorn.Server) -> None:
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000)
 
 
+def close(page: gr.Blocks) -> None:
+    """Ends what is under way for visitors, and then the server, which tidies up. Whatever takes longer is cut off."""
+    ENDING.set()
+    RUNS.end()
+    LIVES.end()
+    BROADCASTS.end()
+    page.server.config.timeout_graceful_shutdown = LAST_SECONDS
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # gradio's streams never end, which is no error
+    page.close(verbose=False)
+
+
 def warm_up() -> None:
     """Does ahead what visitors would wait for, one thing at a time: whoever comes meanwhile waits for one at most."""
     for prepare in (watch_tab.warm_up, warm_up_workers, how.lesson, _download_agents):
-        time.sleep(WARM_UP_PAUSE_SECONDS)
+        if ENDING.wait(WARM_UP_PAUSE_SECONDS):
+            return
         prepare()
 
 

@@ -12,16 +12,18 @@ import zoo
 from a3c_core.evaluation import evaluate as evaluate_agent
 from ui.broadcast.routes import FAILURES, LAST_SEED, answer_to, ticket_of
 from ui.broadcast.stream import agent_of
-from ui.episodes import GAMES_AT_ONCE
-from ui.line import Busy, Line
+from ui.line import Busy, Line, PerVisitor, TooMany
 from ui.settings import refusal, whole
+from ui.visitors import address_of
 
 MCP = find_spec("mcp") is not None
 """Whether agents of another kind can use these endpoints as their tools."""
 MOST_GAMES, MOST_SECONDS = 20, 120.0
 """Of one evaluation."""
 EVALUATIONS = Line(at_once=1, waiting=4)
-"""The others are refused at once: the page's own events stand in the same queue."""
+"""The others are refused at once: the page's own events stand in the same queue. It takes a core, and no turn of those
+that show a visitor's agent before and after its training."""
+OF_ONE_VISITOR = PerVisitor(2, "evaluations are under way")
 
 
 def build() -> None:
@@ -46,7 +48,13 @@ def agents() -> list[dict[str, Any]]:
     ]
 
 
-def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "classic") -> dict[str, Any]:
+def evaluate(
+    agent: str,
+    games: int = 10,
+    first_seed: int = 0,
+    protocol: str = "classic",
+    request: gr.Request | None = None,
+) -> dict[str, Any]:
     """Plays an agent of the zoo for up to 20 games, one per seed, and returns each game's return, mean and deviation.
 
     Args:
@@ -66,7 +74,7 @@ def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "
     asked = {"agent": str(agent), "protocol": str(protocol)}
     try:
         ticket = ticket_of(asked)
-        with EVALUATIONS.turn(), GAMES_AT_ONCE:
+        with OF_ONE_VISITOR.one(address_of(request)), EVALUATIONS.turn():
             until = time.monotonic() + MOST_SECONDS
             score = evaluate_agent(
                 agent_of(ticket),
@@ -76,6 +84,8 @@ def evaluate(agent: str, games: int = 10, first_seed: int = 0, protocol: str = "
                 first_seed=first_seed,
                 progress=in_time,
             )
+    except TooMany as error:
+        raise refusal(str(error)) from None
     except Busy:
         raise refusal("Many agents are being scored right now. Please try again in a minute.") from None
     except TimeoutError:

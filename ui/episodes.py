@@ -5,6 +5,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
@@ -20,7 +21,7 @@ from playback.episode import play, render
 from playback.video import write_mp4
 
 GAMES_AT_ONCE = threading.Semaphore(2)
-"""Playing and encoding take a core each."""
+"""Playing and encoding take a core each. No longer work shares these turns: somebody waits for each game."""
 
 
 class Recording(NamedTuple):
@@ -50,11 +51,13 @@ def record(agent: Agent, seed: int, video: Path, *, title: str) -> Recording:
 
 
 class Shelf:
-    """Recordings by key; the one not asked for longest is thrown away where there are too many."""
+    """Recordings by key; the one not asked for longest is thrown away where there are too many, but none that was asked
+    for within the last `seconds`: it is being sent."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, seconds: float = 60.0) -> None:
+        self.size, self.seconds = size, seconds
         self._recordings: OrderedDict[Hashable, Future[Recording]] = OrderedDict()
+        self._asked: dict[Hashable, float] = {}
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Recording]) -> Recording:
@@ -65,20 +68,24 @@ class Shelf:
             if mine:
                 found = self._recordings[key] = Future()
             self._recordings.move_to_end(key)
+            self._asked[key] = time.monotonic()
         if mine:
             try:
                 found.set_result(make())
             except BaseException as error:
                 with self._lock:
                     self._recordings.pop(key, None)
+                    self._asked.pop(key, None)
                 found.set_exception(error)
             self._throw_away()
         return found.result()
 
     def _throw_away(self) -> None:
         with self._lock:
-            done = [key for key, future in self._recordings.items() if future.done()]
+            before = time.monotonic() - self.seconds
+            done = [key for key, future in self._recordings.items() if future.done() and self._asked[key] <= before]
             for key in done[: max(0, len(self._recordings) - self.size)]:
+                del self._asked[key]
                 video = self._recordings.pop(key).result().video
                 video.unlink(missing_ok=True)
                 with suppress(OSError):  # where other videos are beside it

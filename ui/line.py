@@ -1,12 +1,44 @@
-"""Lines in front of work that takes a core: some is done, some waits, the rest is refused at once."""
+"""Lines in front of work that takes a core: some is done, some waits, the rest is refused at once; and each visitor's
+share of it, so that nobody fills a line alone."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class Busy(RuntimeError):
     """So many are waiting already."""
+
+
+class TooMany(Busy):
+    """A visitor has enough under way already; the message says so."""
+
+
+class PerVisitor:
+    """Lets every address have `most` of something under way; this machine itself, None, may do what it likes."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most, self._what = most, what
+        self._under_way: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self, address: str | None) -> Iterator[None]:
+        """One more for that address. Raises TooMany."""
+        if address is None:
+            yield
+            return
+        with self._lock:
+            if self._under_way[address] >= self._most:
+                raise TooMany(f"{self._most} {self._what} for your address already. Please wait until one is done.")
+            self._under_way[address] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way[address] -= 1
+                self._under_way += Counter()  # forgets who has nothing under way
 
 
 class Line:

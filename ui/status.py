@@ -6,6 +6,11 @@ from training.log import Progress
 from ui.figures import number
 
 
+def alert_of(markup: str) -> str:
+    """Why something else is shown than was asked for."""
+    return f'<p role="alert"><strong>{markup}</strong></p>'
+
+
 def status_of(sentence: str, progress: Progress | None = None, *, over: bool = False) -> str:
     """The state of a run: a sentence and, once it has begun, its numbers."""
     text = f'<p role="status">{escape(sentence)}</p>'

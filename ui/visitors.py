@@ -1,27 +1,45 @@
-"""Where visitors come from, as far as it can be known."""
+"""Where visitors come from, as far as it can be known.
 
-from ipaddress import ip_address
+Behind proxies it is what they tell in X-Forwarded-For. The server, uvicorn, reads that header from its end, and only
+believes proxies that FORWARDED_ALLOW_IPS names.
+"""
+
+import os
+from ipaddress import IPv6Address, ip_address, ip_network
 
 import gradio as gr
+from gradio.route_utils import get_root_url
 from starlette.requests import Request
 
+ON_A_SPACE = "SPACE_ID" in os.environ
 MOST_LETTERS = 64
-"""Of an address that is kept: a forwarded one is whatever somebody wrote."""
+"""Of an address that is none: a proxy hands on whatever it was told."""
+NETWORK_BITS = 64
+"""Of an IPv6 address that are one household's, which may choose the others as it likes."""
 
 
 def address_of(request: gr.Request | Request | None) -> str | None:
-    """The address of a visitor, behind a proxy as the proxy tells it; None for this machine itself."""
-    if request is None:
-        return None
-    forwarded = (request.headers.get("x-forwarded-for") or "").split(",")[0].strip()
-    if forwarded:
-        return forwarded[:MOST_LETTERS]
-    host = request.client.host if request.client else None
-    return None if host is None or _is_here(host) else host[:MOST_LETTERS]
+    """The address that a visitor's share of everything is counted by; None for this machine itself."""
+    client = request.client if request else None
+    return counted(client.host) if client else None
 
 
-def _is_here(host: str) -> bool:
+def counted(host: str) -> str | None:
+    """What an address is counted as: of IPv6 the network; None where it is this machine's own."""
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
-        return False
+        return host[:MOST_LETTERS]
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return None
+    return str(address if address.version == 4 else ip_network((address.packed, NETWORK_BITS), strict=False))
+
+
+def root_of(request: gr.Request | None) -> str:
+    """The address of the page as its visitor sees it, without a slash at its end; empty where nobody asked."""
+    if request is None:
+        return ""
+    asked = request.request
+    return get_root_url(asked, asked.url.path, asked.scope.get("root_path") or asked.app.root_path)

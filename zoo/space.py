@@ -1,5 +1,6 @@
 """The page as a Hugging Face Space: which files of this checkout it takes, and a front matter that names its agents."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from a3c_core.checkpoint import MODEL, RECIPE
 from zoo.entry import IN_CHECKOUT, ZooEntry
 
 ROOT = Path(__file__).parents[1]
+REQUIREMENTS = "requirements.txt"
 PARTS = (
     "app.py",
     "a3c_core",
@@ -17,10 +19,13 @@ PARTS = (
     "training",
     "ui",
     "docs",
-    "requirements.txt",
+    REQUIREMENTS,
     "LICENSE",
 )
 """What a Space takes besides the README; tests, benchmarks and runs stay here."""
+TORCH = "torch==2.11.0"
+"""The newest that ZeroGPU takes: it refuses a Space that names another, and any other hardware takes this one too. Its
+Python is that of the README's front matter."""
 
 
 def assemble(folder: Path, entries: dict[str, ZooEntry]) -> None:
@@ -37,6 +42,8 @@ def assemble(folder: Path, entries: dict[str, ZooEntry]) -> None:
         else:
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, folder / part)
+    requirements = (ROOT / REQUIREMENTS).read_text(encoding="utf-8")
+    (folder / REQUIREMENTS).write_text(re.sub(r"(?m)^torch\b.*$", TORCH, requirements), encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (folder / "README.md").write_text(with_agents(readme, entries), encoding="utf-8")
 

@@ -1,7 +1,8 @@
 """What the Zoo tab asks for besides the page: a still picture of an agent's game, and the files of its checkpoint."""
 
-import io
+import threading
 from collections.abc import Mapping
+from pathlib import Path
 from zipfile import ZipFile
 
 from starlette.requests import Request
@@ -13,10 +14,12 @@ from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
 from training.log import LOG
 from ui.agents.stills import still_of
 from ui.broadcast.routes import Refused, no_such_agent, refusal
+from ui.episodes import scratch
 from zoo.hub import HubError
 
 FILES = (MODEL, RECIPE, LOG)
 """Of a checkpoint, that can be downloaded one by one or together."""
+_packing = threading.Lock()
 
 
 def entry_of(asked: Mapping[str, str]) -> zoo.ZooEntry:
@@ -51,12 +54,23 @@ def checkpoint(request: Request) -> Response:
         return refusal(404, f"This file of {entry.name} is not here.")
     if file:
         return FileResponse(found[file], filename=f"{entry.name}-{file}")
-    packed = io.BytesIO()
-    with ZipFile(packed, "w") as archive:  # weights hardly get smaller
-        for name, path in found.items():
-            archive.write(path, name)
-    named = {"Content-Disposition": f'attachment; filename="{entry.name}-a3c.zip"'}
-    return Response(packed.getvalue(), media_type="application/zip", headers=named)
+    try:
+        return FileResponse(packed(entry, found), media_type="application/zip", filename=f"{entry.name}-a3c.zip")
+    except OSError:
+        return refusal(503, "The files could not be packed. Please try later.")
+
+
+def packed(entry: zoo.ZooEntry, files: Mapping[str, Path]) -> Path:
+    """An agent's files as a zip file, which is written when it is first asked for. Raises OSError."""
+    path = scratch() / f"{entry.name}-{entry.sha256[MODEL][:16]}.zip"
+    with _packing:
+        if not path.exists():
+            part = path.with_suffix(".part")
+            with ZipFile(part, "w") as archive:  # weights hardly get smaller
+                for name, file in files.items():
+                    archive.write(file, name)
+            part.rename(path)
+    return path
 
 
 ROUTES = [Route("/arcade/still", still), Route("/arcade/checkpoint", checkpoint)]

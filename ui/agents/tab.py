@@ -16,6 +16,7 @@ from ui.games import game_of
 from ui.modules import mounted
 from ui.screen import PLAIN
 from ui.settings import refusal
+from ui.status import alert_of
 from zoo.card import duration
 from zoo.loading import unknown
 from zoo.peers import Peer, peers_of
@@ -67,8 +68,7 @@ def arrive(request: gr.Request) -> tuple[Any, Any]:
     try:
         return gr.Tabs(selected="zoo"), view_of(asked)
     except gr.Error as error:
-        gr.Warning(error.message)
-        return gr.Tabs(selected="zoo"), all_agents()
+        return gr.Tabs(selected="zoo"), alert_of(error.message) + all_agents()
 
 
 def all_agents(entries: Iterable[zoo.ZooEntry] | None = None) -> str:

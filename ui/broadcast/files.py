@@ -12,7 +12,7 @@ from PIL import Image
 from playback.episode import RenderedEpisode
 from playback.video import write_mp4
 from ui.broadcast.chunks import SECONDS_PER_CHUNK, Part, header_of, pixels_of
-from ui.broadcast.stream import Broadcast
+from ui.broadcast.stream import CAN_WAIT_SECONDS, Broadcast
 from ui.episodes import Recording
 
 GIF_SECONDS = 20
@@ -22,9 +22,9 @@ GIF_PICTURES_PER_SECOND = 15
 
 def mp4_of(broadcast: Broadcast, path: Path) -> Recording:
     """A whole game as a video, written while it is played or, where it has been, at once. Raises BrokenOff, OSError."""
-    first = next(broadcast.parts())
+    first = next(broadcast.parts(CAN_WAIT_SECONDS))
     about = header_of(first.chunk)["game"]
-    film = RenderedEpisode(_pictures(broadcast.parts(), about), about["rate"], tuple(about["pixel"]))
+    film = RenderedEpisode(_pictures(broadcast.parts(CAN_WAIT_SECONDS), about), about["rate"], tuple(about["pixel"]))
     write_mp4(film, path, title=_title(about), comment=_conditions(about), small=True)
     told = [header_of(part.chunk) for part in broadcast.parts()]
     rewards, values = (np.concatenate([header[key] for header in told]) for key in ("rewards", "values"))

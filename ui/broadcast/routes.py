@@ -20,10 +20,10 @@ from ui.broadcast.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
 from ui.broadcast.guests import watchable
 from ui.broadcast.nudges import nudges_of
 from ui.broadcast.sights import maps_in_turn
-from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff, Full
+from ui.broadcast.stream import BROADCASTS, CAN_WAIT_SECONDS, Broadcast, BrokenOff, Full
 from ui.broadcast.takeovers import takeovers_of
 from ui.episodes import SHELF, Recording, new_video
-from ui.line import Busy, Line
+from ui.line import Busy, Line, PerVisitor, TooMany
 from ui.play.live import LIVES
 from ui.visitors import address_of
 from zoo.hub import HubError
@@ -32,8 +32,12 @@ PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
 FILES = Line(at_once=2, waiting=6)
 """A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
-VIDEO_THREADS = CapacityLimiter(16)
-"""For who waits for a video, be it another's: the page's own threads stay free. Some are left to refuse the others."""
+LOOKS_OF_ONE_VISITOR = PerVisitor(2, "pictures are being looked at")
+FILES_OF_ONE_VISITOR = PerVisitor(4, "files are being made")
+FILE_THREADS = CapacityLimiter(16)
+"""For who waits for a file, be it another's: the page's own threads stay free. Some are left to refuse the others."""
+GAME_THREADS = CapacityLimiter(16)
+"""For who waits for a game to begin, whose agent may have to come from the Hub."""
 WAITED_FOR = "Many videos are being made right now. Please try again in a minute."
 PRESENCE_SECONDS = 1.0
 """How often it is looked whether who waits for a chunk is still there."""
@@ -65,6 +69,8 @@ def answer_to(failure: Exception, asked: Mapping[str, str]) -> Answer:
             return Answer(400, str(failure))
         case HubError():
             return Answer(503, f"{name} could not be fetched: {failure}")
+        case TooMany():
+            return Answer(429, str(failure))
         case Busy():
             return Answer(503, WAITED_FOR)
         case Full():
@@ -116,7 +122,7 @@ def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
 async def chunk(request: Request) -> Response:
     """GET /arcade/chunk?agent=pong&seed=7&n=3: a second of a game; 204 past its end, 202 if not played yet.
 
-    Who waits longest goes last: `ahead` are the seconds until the player has nothing more to show.
+    `ahead` are the seconds until the player has nothing more to show: who has the most goes last.
     """
     found = await asked_part(request)
     if isinstance(found, Response):
@@ -136,7 +142,8 @@ async def saliency(request: Request) -> Response:
     try:
         begin = number(request.query_params, "step", 0, sight.shape[0] - 1)
         most = number(request.query_params, "most", 1, MOST_LOOKS)
-        maps = await run_in_threadpool(maps_in_turn, found.agent, sight, begin, most)
+        with LOOKS_OF_ONE_VISITOR.one(address_of(request)):
+            maps = await run_in_threadpool(maps_in_turn, found.agent, sight, begin, most)
     except Refused as error:
         return refusal(400, str(error))
     except Busy:
@@ -150,12 +157,21 @@ async def gif(request: Request) -> Response:
         begin = number(request.query_params, "from", MOST_STEPS, MOST_STEPS)
     except Refused as error:
         return refusal(400, str(error))
+    try:
+        with FILES_OF_ONE_VISITOR.one(address_of(request)):
+            return await gif_from(begin, request)
+    except FAILURES as failure:
+        return refusal(*answer_to(failure, request.query_params))
+
+
+async def gif_from(begin: int, request: Request) -> Response:
+    """20 seconds of the game that a query names, or a refusal. Raises Busy."""
     broadcast = await opened(request)
     if isinstance(broadcast, Response):
         return broadcast
     parts: deque[Part] = deque(maxlen=GIF_CHUNKS)
     for n in range(MOST_CHUNKS):
-        while (part := await played(broadcast, n, request)) is None:
+        while (part := await played(broadcast, n, request, CAN_WAIT_SECONDS)) is None:
             if await request.is_disconnected() or not (broadcast.alive or broadcast.over):
                 return refusal(503, "The game was interrupted. Please try again.")
         if isinstance(part, Response):
@@ -166,10 +182,7 @@ async def gif(request: Request) -> Response:
     if not parts:
         return part
     about = header_of(broadcast.chunks[0].chunk)["game"]
-    try:
-        data = await run_in_threadpool(make_gif, Stretch(about, parts))
-    except Busy:
-        return refusal(503, WAITED_FOR)
+    data = await to_thread.run_sync(make_gif, Stretch(about, parts), limiter=FILE_THREADS)
     name = f"{file_name(broadcast.ticket)}-step-{parts[0].first}.gif"
     return Response(data, media_type="image/gif", headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
@@ -207,7 +220,10 @@ async def opened(request: Request) -> Broadcast | Response:
     """The game that a query names, under way or over, or a refusal."""
     try:
         ticket = ticket_of(request.query_params)
-        return BROADCASTS.found(ticket) or await run_in_threadpool(BROADCASTS.get, ticket, address_of(request))
+        address = address_of(request)
+        return BROADCASTS.found(ticket) or await to_thread.run_sync(
+            BROADCASTS.get, ticket, address, limiter=GAME_THREADS
+        )
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
 
@@ -238,14 +254,15 @@ def recorded(ticket: Ticket, address: str | None = None) -> Recording:
         with FILES.turn(), new_video(file_name(ticket)) as path:
             return mp4_of(BROADCASTS.get(ticket, address), path)
 
-    return SHELF.get(ticket, make)
+    with FILES_OF_ONE_VISITOR.one(address):
+        return SHELF.get(ticket, make)
 
 
 async def video(request: Request) -> Response:
     """GET /arcade/video?agent=pong&seed=7: a whole game as MP4."""
     try:
         ticket = ticket_of(request.query_params)
-        path = (await to_thread.run_sync(recorded, ticket, address_of(request), limiter=VIDEO_THREADS)).video
+        path = (await to_thread.run_sync(recorded, ticket, address_of(request), limiter=FILE_THREADS)).video
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
     return FileResponse(path, media_type="video/mp4", filename=f"{file_name(ticket)}.mp4")

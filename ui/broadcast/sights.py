@@ -16,7 +16,7 @@ from playback.episode import PlaybackStep, one_thread
 from playback.saliency import saliency
 from ui.line import Line
 
-LOOKS = Line(at_once=1, waiting=0)
+LOOKS = Line(at_once=1, waiting=4)
 """A look is 145 runs of the network: about 25 ms of a core."""
 TURN_SECONDS = 0.2
 """How long a turn may be: the others ask again meanwhile."""

@@ -42,6 +42,8 @@ LEFT_SECONDS = 5.0
 KEPT_BYTES = 32 * 2**20
 """Chunks of games that are over, and of those under way, that are kept."""
 STAGE = Stage(places=os.cpu_count() or 1)
+CAN_WAIT_SECONDS = 10.0
+"""Who makes a file of a game can do without its next chunk for so long: it goes after those that are watched."""
 START_SECONDS = 6.0
 """A viewer who would have nothing more to see within so long goes before games that have yet to begin."""
 
@@ -141,10 +143,10 @@ class Broadcast:
                 with suppress(RuntimeError):  # its loop has ended
                     listener.wake()
 
-    def parts(self) -> Iterator[Part]:
-        """All chunks from the first on, as soon as each has been played. Raises BrokenOff."""
+    def parts(self, ahead: float = 0.0) -> Iterator[Part]:
+        """All chunks from the first on, as soon as each has been played; `ahead` as of `part`. Raises BrokenOff."""
         for number in count():
-            while (part := self.part(number)) is None:
+            while (part := self.part(number, ahead)) is None:
                 if self.over and number >= len(self.chunks):
                     return
                 if not self.alive:

@@ -127,6 +127,7 @@ export function mount({ element, props, watch, trigger }) {
   }
 
   function fail(mine, sentence) {
+    if (mine !== game || mine.stop.signal.aborted) return;
     mine.timers.forEach(clearInterval);
     mine.state = "ready";
     draw("ready", match.name, "Start");

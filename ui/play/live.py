@@ -36,6 +36,8 @@ STAY_SECONDS = 1200.0
 """The same with all its pauses."""
 PAUSE_SECONDS = 60.0
 """A game that is paused for longer is over."""
+LATE_MESSAGES = 16
+"""The last ones, among which one that was overtaken may still find the one before it."""
 DOUBT_SECONDS = 1.5
 """A page tells twice a second that it is there; the game of one that has not for so long waits for it."""
 SILENCE_SECONDS = 5.0
@@ -62,13 +64,19 @@ class Live:
         self.rate = STEPS_PER_SECOND[recipe.env] * percent / 100
         self.game: Game | TakenGame | None = None
         self._paused, self._newest = True, -1
+        self._heard: deque[tuple[int, list[str]]] = deque(maxlen=LATE_MESSAGES)
         self._doubtful_from = 0.0
         self._end: asyncio.Timeout | None = None
         self._stays_until = 0.0
 
     def hear(self, number: int, held: list[str] | None) -> None:
-        """What is held, or None to pause; a message that a newer one has overtaken counts for nothing."""
-        if number <= self._newest or self.game is None:
+        """What is held, or None to pause. Of a message that a newer one has overtaken, presses still count, as taps."""
+        if self.game is None:
+            return
+        _, before = max((each for each in self._heard if each[0] <= number), default=(-1, []))
+        self._heard.append((number, held or []))
+        if number <= self._newest:
+            self.game.pad.tap_late([word for word in held or [] if word not in before])
             return
         self._newest, self._paused = number, held is None
         self._doubtful_from = asyncio.get_running_loop().time() + DOUBT_SECONDS

@@ -55,6 +55,7 @@ class Pad:
         self._actions = actions
         self._held: list[str] = []
         self._tapped: list[str] = []
+        self._late: list[str] = []
         self._latest = 0
 
     def hold(self, words: list[str]) -> None:
@@ -67,9 +68,13 @@ class Pad:
         """Whether the agent has the controls."""
         return AGENT in self._held
 
+    def tap_late(self, words: list[str]) -> None:
+        """These were pressed and are not held any more; what was pressed after them goes before them."""
+        self._late += words
+
     def action(self) -> int:
         """The number of the next step's action; where nothing is held it is to wait, else to go on as before."""
-        words, self._tapped = self._held + self._tapped, []
+        words, self._late, self._tapped = self._late + self._held + self._tapped, [], []
         directions = [word for word in reversed(words) if word != "fire"]
         both = [f"{word}, fire" for word in directions[:1] if "fire" in words]
         fitting = [name for name in [*both, *reversed(words), "wait"] if name in self._actions]

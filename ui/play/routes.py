@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from starlette.concurrency import run_in_threadpool
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -14,7 +14,16 @@ from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 from ui.broadcast.chunks import MOST_STEPS, Ticket
-from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, number, refusal, ticket_of
+from ui.broadcast.routes import (
+    FAILURES,
+    GAME_THREADS,
+    LAST_SEED,
+    Refused,
+    answer_to,
+    number,
+    refusal,
+    ticket_of,
+)
 from ui.broadcast.stream import BROADCASTS, Full, agent_of
 from ui.play.live import LIVES, Stream, Taken
 from ui.play.pad import AGENT, CONTROLS, WORDS
@@ -87,7 +96,7 @@ async def take_over(request: Request) -> Response:
     asked = request.query_params
     try:
         ticket, step = ticket_of(asked), number(asked, "from", 0, MOST_STEPS - 1)
-        agent = await run_in_threadpool(agent_of, ticket)
+        agent = await to_thread.run_sync(agent_of, ticket, limiter=GAME_THREADS)
         if agent.recipe.env not in CONTROLS:
             raise Refused(f"{agent.recipe.env} cannot be played by hand. Take over one of the other games.")
         speed = speed_of(asked, agent.recipe.env)
@@ -132,7 +141,7 @@ async def rival(request: Request) -> Response:
         ticket = ticket_of(asked) if "agent" in asked else rival_of(match_of(asked))
         if ticket is None:
             return refusal(404, "The zoo has no agent for this game yet.")
-        game = await run_in_threadpool(BROADCASTS.get, ticket, address_of(request))
+        game = await to_thread.run_sync(BROADCASTS.get, ticket, address_of(request), limiter=GAME_THREADS)
     except Refused as error:
         return refusal(400, str(error))
     except (Full, HubError, CheckpointError, OSError):

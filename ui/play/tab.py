@@ -14,6 +14,7 @@ from ui.play.pad import CONTROLS
 from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
 from ui.screen import PLAIN, query_of
 from ui.settings import choice, refusal, whole
+from ui.status import alert_of
 from ui.watch.player import player, showing
 from ui.watch.tab import Challenge
 
@@ -54,7 +55,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
     another.click(another_seed, chosen, shown, **quiet)
     screen.begin(lambda: HIDDEN, None, rival, **quiet)
     screen.over(show_rival, None, rival, **quiet)
-    page.load(arrive, None, [tabs, *shown], **quiet | {"queue": True})  # its warning comes through the queue
+    page.load(arrive, None, [tabs, *shown], **quiet)
     screen.visit(come_back, None, shown, trigger_mode="multiple", **quiet)
     challenge.agent.change(offer, challenge.agent, challenge.button, **quiet)
     challenge.button.click(accept, [challenge.agent, challenge.seed], [tabs, *shown], **quiet)
@@ -153,5 +154,5 @@ def arrive(request: gr.Request) -> tuple[Any, ...]:
     try:
         return gr.update(selected="play"), *set_up(asked)
     except Refused as error:
-        gr.Warning(escape(str(error)))
-        return gr.update(selected="play"), *(gr.skip(),) * len(Set._fields)
+        first = set_up({})
+        return gr.update(selected="play"), *first._replace(about=alert_of(escape(str(error))) + first.about)

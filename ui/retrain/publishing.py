@@ -1,6 +1,7 @@
 """Publishing a visitor's own agent to the visitor's account, where the page is a Space that can sign visitors in."""
 
 import os
+import threading
 from collections.abc import Iterator
 
 import gradio as gr
@@ -8,11 +9,12 @@ import gradio as gr
 from a3c_core.checkpoint import CheckpointError
 from training.publish import Publication
 from training.publish import publish as publish_agent
-from ui.episodes import GAMES_AT_ONCE
+from ui.line import PerVisitor, TooMany
 from ui.retrain.runs import RUNS
 from ui.screen import link_to
 from ui.settings import name_of, refusal
 from ui.status import status_of
+from ui.visitors import address_of
 from ui.watch.strangers import words_of
 from zoo import hub
 
@@ -24,6 +26,9 @@ GAMES = 100
 """That score an agent before it is published."""
 AT_ONCE = 4
 """Visitors who publish at the same time: most of it is waiting for the Hub."""
+OF_ONE_VISITOR = PerVisitor(2, "agents are being published")
+SCORING = threading.Semaphore(1)
+"""It takes a core, and no turn of those that show a visitor's agent before and after its training."""
 LEAVING = "() => sessionStorage.setItem('signing-in', 'yes')"
 RETURNING = """(kept) => {
   const back = sessionStorage.getItem("signing-in");
@@ -41,9 +46,14 @@ def build() -> gr.Button:
     return gr.Button("Publish to my account", elem_classes="quiet", elem_id="publish")
 
 
-def publish(run_id: str | None, profile: gr.OAuthProfile | None, token: gr.OAuthToken | None) -> Iterator[str]:
+def publish(
+    run_id: str | None,
+    profile: gr.OAuthProfile | None,
+    token: gr.OAuthToken | None,
+    request: gr.Request | None = None,
+) -> Iterator[str]:
     """Scores the agent of a visitor's run and publishes it as the visitor; the token is used and forgotten."""
-    run = RUNS.get(run_id)
+    run = RUNS.found(run_id, request)
     if run is None or not run.outcome:
         raise refusal("Train an agent first: there is none to publish.")
     if profile is None or token is None:
@@ -51,11 +61,14 @@ def publish(run_id: str | None, profile: gr.OAuthProfile | None, token: gr.OAuth
     name = name_of(run.recipe)
     repo = hub.repository_of(name, run.recipe.env, profile.username)
     try:
-        yield status_of(f"Playing {GAMES} games to score your agent.")
-        with GAMES_AT_ONCE:
-            publication = Publication.of_run(run.checkpoint, name, summary=SUMMARY, episodes=GAMES)
-        yield status_of(f"Recording a game and uploading to {repo}.")
-        publish_agent(publication, repo, token=token.token)
+        with OF_ONE_VISITOR.one(address_of(request)):
+            yield status_of(f"Playing {GAMES} games to score your agent.")
+            with SCORING:
+                publication = Publication.of_run(run.checkpoint, name, summary=SUMMARY, episodes=GAMES)
+            yield status_of(f"Recording a game and uploading to {repo}.")
+            publish_agent(publication, repo, token=token.token)
+    except TooMany as error:
+        raise refusal(str(error)) from None
     except (CheckpointError, OSError) as error:
         yield status_of(f"{words_of(error)} {UNPUBLISHED}")
         return

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import gradio as gr
+
 from a3c_core.recipe import Recipe
 from training.log import Progress
 from ui.episodes import scratch
@@ -17,8 +19,9 @@ IN_LINE = 6
 """Trainings that may wait for their turn."""
 PER_PAGE, PER_ADDRESS = 1, 2
 """Trainings of one page, and of one address, that may be under way or waiting."""
-SILENCE_SECONDS = 1.0
-"""A page that has not said for so long that it is there may be lost: its training pauses, and frees its processes."""
+SILENCE_SECONDS = 5.0
+"""A page that has not said for so long that it is there may be lost: its training pauses, and frees its processes. It
+loses no turn where a phone changes its cell, which takes some seconds."""
 AWAY_SECONDS = 120.0
 """A training whose page stays away for longer is over."""
 KEPT_SECONDS = 3600.0
@@ -139,6 +142,14 @@ class Runs:
         """The run of that id, as long as it is kept; a browser may send anything."""
         return self._runs.get(run_id) if isinstance(run_id, str) else None
 
+    def found(self, run_id: object, request: gr.Request | None) -> Run | None:
+        """The run of that id; where none is told, the page's newest: of a page that is idle for long, Gradio forgets
+        what it noted."""
+        if run_id is not None or request is None:
+            return self.get(run_id)
+        mine = [run for run in list(self._runs.values()) if run.session == request.session_hash is not None]
+        return mine[-1] if mine else None
+
     def discard(self, run_id: str | None) -> None:
         """Stops one run and throws it away."""
         if run := self.get(run_id):
@@ -152,6 +163,11 @@ class Runs:
         for run in list(self._runs.values()):
             if session is not None and run.session == session and not (keep and run.ended is not None):
                 self.discard(run.id)
+
+    def end(self) -> None:
+        """Discards all runs, those under way too."""
+        for run in list(self._runs.values()):
+            self.discard(run.id)
 
     def sweep(self) -> None:
         """Discards the runs that ended long ago, and the oldest where there are too many."""

@@ -14,6 +14,7 @@ from training.recipes import RECIPES
 from ui.episodes import record
 from ui.figures import number
 from ui.games import game_of
+from ui.line import PerVisitor, TooMany
 from ui.modules import calling, mounted
 from ui.retrain import publishing
 from ui.retrain.address import GAME, is_named, named_in, shipped
@@ -26,9 +27,11 @@ from ui.retrain.train import TOO_HIGH, UNCHANGED, View, throw_away, train
 from ui.screen import PLAIN, Shot, into_view, query_of, screen, show
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, refusal
 from ui.status import status_of
+from ui.visitors import address_of
 
 READY = "CartPole takes seconds, Pendulum about a minute; five minutes at most."
 IDLE = "Nothing is being trained."
+COMPARISONS = PerVisitor(4, "games before and after a training are being recorded")
 TRAIN_TOLD = (
     "Trains an agent and reports its progress a few times a second. The arguments: the game ("
     + " or ".join(TRAINABLE)
@@ -248,18 +251,18 @@ def view_of(run: Run, moments: Sequence[Progress], others: Sequence[Earlier] = (
     )
 
 
-def stop(run_id: str | None) -> str:
+def stop(run_id: str | None, request: gr.Request | None = None) -> str:
     """Asks the visitor's run to end; what it has learnt by then is kept."""
-    run = RUNS.get(run_id)
+    run = RUNS.found(run_id, request)
     if run is None or run.ended is not None:
         return status_of(IDLE)
     run.stop.set()
     return status_of("Stopping.")
 
 
-def compare(run_id: str | None) -> tuple[Any, Any, Any]:
+def compare(run_id: str | None, request: gr.Request | None = None) -> tuple[Any, Any, Any]:
     """One game by the agent as it was before its training and one as it is now, both from the same seed."""
-    run = RUNS.get(run_id)
+    run = RUNS.found(run_id, request)
     if run is None:
         raise refusal("This training is no longer kept. Train again.")
     if not run.outcome:  # it was stopped while it waited, or broke down
@@ -270,13 +273,16 @@ def compare(run_id: str | None) -> tuple[Any, Any, Any]:
         return UNCHANGED, status_of(f"The network's weights diverged, so it cannot play. {TOO_HIGH}"), UNCHANGED
     seed, run.next_seed = run.next_seed, run.next_seed + 1
     try:
-        shots = [
-            Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
-            for name, file, agent in (
-                ("Untrained", "before", Agent.untrained(run.recipe)),
-                (f"After {trained.steps:,} steps", "after", trained),
-            )
-        ]
+        with COMPARISONS.one(address_of(request)):
+            shots = [
+                Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
+                for name, file, agent in (
+                    ("Untrained", "before", Agent.untrained(run.recipe)),
+                    (f"After {trained.steps:,} steps", "after", trained),
+                )
+            ]
+    except TooMany as error:
+        raise refusal(str(error)) from None
     except OSError:
         if run.forgotten:  # the visitor trains anew already
             return UNCHANGED, UNCHANGED, UNCHANGED

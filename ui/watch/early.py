@@ -3,11 +3,11 @@ an agent for its first pictures."""
 
 import asyncio
 
-from starlette.concurrency import run_in_threadpool
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ui.broadcast.routes import FAILURES, ticket_of
+from ui.broadcast.routes import FAILURES, GAME_THREADS, ticket_of
 from ui.broadcast.stream import BROADCASTS
 from ui.visitors import address_of
 
@@ -26,7 +26,7 @@ class BeginEarly:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/":
             asked = Request(scope)
             if "agent" in asked.query_params and not ELSEWHERE & set(asked.query_params):
-                task = asyncio.create_task(run_in_threadpool(begin, asked))
+                task = asyncio.create_task(to_thread.run_sync(begin, asked, limiter=GAME_THREADS))
                 self._beginning.add(task)  # nothing else keeps a task from being thrown away
                 task.add_done_callback(self._beginning.discard)
         await self.app(scope, receive, send)

@@ -143,7 +143,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   }
 
   function open(ticket) {
-    if (!ticket?.agent) return;
+    if (!ticket?.agent || (ticket.landing && location.search)) return; // the address names another, which is on its way
     takeover.leave();
     const before = game;
     game = fresh(ticket);

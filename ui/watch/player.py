@@ -11,14 +11,14 @@ from ui.modules import mounted
 from ui.screen import PLAIN
 
 
-def player(elem_id: str, tab: str = "") -> gr.HTML:
-    """An empty player. Its value is what `showing` returns; the script sets texts as text, never as HTML.
+def player(elem_id: str, tab: str = "", value: dict[str, Any] | None = None) -> gr.HTML:
+    """A player. Its value is what `showing` returns; the script sets texts as text, never as HTML.
 
     The page's address tells what the player of a `tab` shows, and `visit` is where its visitor has gone back to.
     """
     plain = PLAIN | {"js_on_load": mounted("watch/player.js", "visit")}
     template = f'<div class="player" data-tab="{tab}"></div>'
-    return gr.HTML(elem_id=elem_id, elem_classes="player-box", html_template=template, **plain)
+    return gr.HTML(value, elem_id=elem_id, elem_classes="player-box", html_template=template, **plain)
 
 
 def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 // A game in the browser: what has come of it, and which picture, step and chunk belong together. No page is needed for it.
 
 /**
- * Which game: the same ticket is the same game. `at` is the step to begin with.
+ * Which game: the same ticket is the same game. `at` is the step to begin with; the `landing` game is the page's own, for
+ * visitors whose address names no other.
  * @typedef {{ agent: string, seed?: number, snapshot?: number, actions?: string, protocol?: string, nudges?: string,
- *   takeovers?: string, at?: number | string | null, others?: import("./player_beside.js").Other[] }} Ticket
+ *   takeovers?: string, at?: number | string | null, others?: import("./player_beside.js").Other[], landing?: boolean }} Ticket
  */
 
 /**

@@ -16,9 +16,12 @@ from a3c_core.checkpoint import CheckpointError, load_agent, printable
 from ui.broadcast.guests import welcome
 from ui.broadcast.routes import Refused, answer_to, ticket_of
 from ui.broadcast.stream import BROADCASTS, BrokenOff, Full
+from ui.line import PerVisitor, TooMany
 from ui.settings import refusal
 from zoo import hub
 
+FETCHES_AT_ONCE = 4
+FETCHES = PerVisitor(2, "agents are being fetched")
 MOST_BYTES = 300 * 2**20
 """Room for fetched agents on this machine; the one not asked for longest goes first."""
 MOST_LETTERS = 300
@@ -68,7 +71,7 @@ def named(text: object) -> str:
     return repo
 
 
-def invite(asked: Mapping[str, str]) -> None:
+def invite(asked: Mapping[str, str], address: str | None = None) -> None:
     """Fetches anybody's agent, and sees that it plays the game asked for. Raises gr.Error, with a sentence, where it
     can't."""
     repo = asked["agent"]
@@ -76,11 +79,12 @@ def invite(asked: Mapping[str, str]) -> None:
     def begin() -> None:
         directory = fetched(repo)
         welcome(repo, load_agent(directory), zoo.find(repo), commit=directory.name)
-        next(BROADCASTS.get(ticket_of(asked)).parts())
+        next(BROADCASTS.get(ticket_of(asked), address).parts())
 
     try:
-        begin()
-    except (Refused, Full) as failure:
+        with FETCHES.one(address):
+            begin()
+    except (Refused, Full, TooMany) as failure:
         raise refusal(escape(answer_to(failure, asked).sentence)) from None
     except (CheckpointError, OSError) as error:
         raise refusal(escape(words_of(error))) from None  # a toast is HTML, and it holds untrusted text

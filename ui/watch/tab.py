@@ -1,16 +1,20 @@
-"""The Watch tab: an agent plays a game, from the zoo or from anybody's repository."""
+"""The Watch tab: an agent plays a game, from the zoo or from anybody's repository.
+
+The first game is part of the page. An address that names another is answered at once, without the queue of slow work;
+only an agent that has yet to come from the Hub waits in it.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from html import escape
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import gradio as gr
 
 import zoo
 from a3c_core.envs import is_atari
-from ui.broadcast.chunks import MOST_STEPS
+from ui.broadcast.chunks import MOST_STEPS, Ticket
 from ui.broadcast.guests import Watchable, watchable, zoo_names
 from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, ticket_of
 from ui.broadcast.routes import number as whole_of
@@ -19,8 +23,10 @@ from ui.figures import number
 from ui.games import game_of
 from ui.screen import PLAIN, into_view, link_to, query_of
 from ui.settings import choice, refusal, whole
+from ui.status import alert_of
+from ui.visitors import address_of, root_of
 from ui.watch.player import player, showing
-from ui.watch.strangers import invite, named
+from ui.watch.strangers import FETCHES_AT_ONCE, invite, named
 from zoo import hub
 
 UNBROKEN = "\N{NO-BREAK SPACE}"
@@ -48,20 +54,21 @@ class Challenge(NamedTuple):
 
 def build(page: gr.Blocks) -> Challenge:
     """Lays out the tab and wires it, but for the button that it returns."""
-    names = zoo_names()
+    names, landing = zoo_names(), landing_ticket()
+    first, console = watchable(landing.agent), is_atari(watchable(landing.agent).recipe.env)
     with gr.Column(elem_classes="cabinet"):
-        stage = player("watch-player", tab="watch")
+        stage = player("watch-player", "watch", showing(landing) | {"landing": True})
         with gr.Column(elem_classes="controls"):
             agent = choice(names, label="Agent", elem_classes="games")
-            snapshot = choice(stages(watchable(names[0])), label="Training", info="Watch it learn.")
+            snapshot = choice(stages(first), label="Training", info="Watch it learn.")
             snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
             another = gr.Button("Another game", variant="primary", elem_id="watch-another")
             challenge = gr.Button("Play it yourself", elem_classes="quiet", elem_id="challenge")
-            verdict = gr.HTML(elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
+            verdict = gr.HTML(about(first), elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
             with gr.Accordion("How it plays", open=False, elem_classes="more"):
                 actions = choice([("as scored", ""), ("greedy", "greedy"), ("sampled", "sampled")], label="Actions")
-                sticky = gr.Checkbox(label="Sticky actions: the console repeats a quarter of them", visible=False)
+                sticky = gr.Checkbox(label="Sticky actions: the console repeats a quarter of them", visible=console)
             with gr.Accordion("An agent from the Hub", open=False, elem_classes="more"):
                 repo = gr.Textbox(
                     label="Repository",
@@ -73,18 +80,25 @@ def build(page: gr.Blocks) -> Challenge:
                 )
                 fetch = gr.Button("Watch it", elem_classes="quiet")
 
+    linked = gr.Textbox(visible="hidden")  # the query of a link whose agent has yet to come from the Hub
     chosen, shown = [agent, snapshot, seed, actions, sticky], [agent, stage, verdict, seed, snapshot, sticky]
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
+    fetching = quiet | {"concurrency_limit": FETCHES_AT_ONCE}
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
-    page.load(arrive, None, [actions, *shown], **quiet)
-    stage.visit(come_back, None, [actions, *shown], trigger_mode="multiple", **quiet)
+    page.load(arrive, None, [linked, actions, *shown], **quiet)
+    stage.visit(come_back, None, [linked, actions, *shown], trigger_mode="multiple", **quiet)
+    linked.change(show_linked, linked, [actions, *shown], **fetching)
     gr.api(watch, api_name="watch", concurrency_limit=12)
 
-    asked = [fetch.click, repo.submit]
-    begun = gr.on(asked, show_stranger, [repo, seed, agent], shown, **quiet | {"concurrency_limit": 4})
+    begun = gr.on([fetch.click, repo.submit], show_stranger, [repo, seed, agent], shown, **fetching)
     begun.success(js=into_view("watch-player"))
     return Challenge(challenge, agent, seed)
+
+
+def landing_ticket() -> Ticket:
+    """The game that every visitor sees first."""
+    return ticket_of({"agent": zoo_names()[0]})
 
 
 def stages(agent: Watchable) -> list[tuple[str, int]]:
@@ -127,12 +141,12 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
     )
 
 
-def show_stranger(text: object, seed: object, agent: object) -> Iterator[Shown]:
+def show_stranger(text: object, seed: object, agent: object, request: gr.Request) -> Iterator[Shown]:
     """A game of anybody's agent on the Hub, in the place of `agent`. Raises gr.Error, with a sentence."""
     asked = {"agent": named(text), "seed": str(whole(seed, "The seed", 0, LAST_SEED))}
-    yield only(f"<p>Fetching {escape(asked['agent'])} from the Hub.</p>")
+    yield only(fetching_words(asked["agent"]))
     try:
-        invite(asked)
+        invite(asked, address_of(request))
     except gr.Error:
         before = watchable(agent) if isinstance(agent, str) else None
         yield only(about(before) if before else "")
@@ -145,31 +159,68 @@ def only(verdict: object) -> Shown:
     return Shown(**dict.fromkeys(Shown._fields, gr.skip()) | {"verdict": verdict})
 
 
-def arrive(request: gr.Request) -> Iterator[tuple[Any, ...]]:
-    """What the page shows first: the game that its address names, else the zoo's first agent."""
-    elsewhere = "play" in request.query_params  # that is the Play tab's
-    yield from named_by({} if elsewhere else dict(request.query_params))
+class Arrival(NamedTuple):
+    """What an address puts on the page: its query where the agent has yet to be fetched, how the agent acts, and all
+    of a Shown."""
+
+    linked: Any
+    actions: Any
+    shown: Shown
+
+    def outputs(self) -> tuple[Any, ...]:
+        """For the page's components."""
+        return self.linked, self.actions, *self.shown
 
 
-def come_back(event: gr.EventData) -> Iterator[tuple[Any, ...]]:
+def arrive(request: gr.Request) -> tuple[Any, ...]:
+    """The game that the page's address names; one that names none keeps the game that the page brings along."""
+    if not request.query_params:
+        return Arrival(gr.skip(), gr.skip(), only(gr.skip())).outputs()
+    return arrival({} if "play" in request.query_params else dict(request.query_params))  # that is the Play tab's
+
+
+def come_back(event: gr.EventData) -> tuple[Any, ...]:
     """The game of an address to which the visitor has gone back."""
-    yield from named_by(query_of(event))
+    return arrival(query_of(event))
 
 
-def named_by(asked: dict[str, str]) -> Iterator[tuple[Any, ...]]:
-    """The actions and the game that a query names, or with a warning a game of the zoo's first agent."""
-    name = asked.get("agent", "")
+def arrival(asked: dict[str, str]) -> tuple[Any, ...]:
+    """The game that a query names; an agent of the Hub that is not here is fetched by `show_linked`."""
+    if repo := hub.repository(asked.get("agent", "")):
+        asked["agent"] = repo
+        if watchable(repo) is None:
+            return Arrival(urlencode(asked), gr.skip(), only(fetching_words(repo))).outputs()
+    return Arrival(gr.skip(), *named_game(asked)).outputs()
+
+
+def show_linked(query: object, request: gr.Request | None = None) -> tuple[Any, ...]:
+    """The game of a link whose agent had to be fetched from the Hub; where it cannot be, the first game."""
+    asked = dict(parse_qsl(str(query)))
     try:
-        if repo := hub.repository(name):
-            asked["agent"] = repo
-            if watchable(repo) is None:
-                yield gr.skip(), *only(f"<p>Fetching {escape(repo)} from the Hub.</p>")
-                invite(asked)
-        shown = shown_by({"agent": zoo_names()[0]} | asked)
+        invite(asked | {"agent": named(asked.get("agent"))}, address_of(request))
     except gr.Error as error:
-        gr.Warning(error.message)  # which only an event of the queue can show
-        asked, shown = {}, shown_by({"agent": zoo_names()[0]})
-    yield asked.get("actions", ""), *shown
+        return "", *refused_game(error.message)
+    actions, shown = named_game(asked)
+    return actions, *shown
+
+
+def named_game(asked: Mapping[str, str]) -> tuple[str, Shown]:
+    """How the agent acts, and the game that a query names; where there is none, the first game and the reason."""
+    try:
+        return asked.get("actions", ""), shown_by({"agent": zoo_names()[0]} | asked)
+    except gr.Error as error:
+        return "", refused_game(error.message)
+
+
+def refused_game(sentence: str) -> Shown:
+    """The game that every visitor sees first, and why it is not the one that was asked for."""
+    shown = shown_by({"agent": zoo_names()[0]})
+    return shown._replace(verdict=alert_of(sentence) + shown.verdict)
+
+
+def fetching_words(repo: str) -> str:
+    """What is said until an agent is here."""
+    return f"<p>Fetching {escape(repo)} from the Hub.</p>"
 
 
 def about(agent: Watchable) -> str:
@@ -185,24 +236,25 @@ def about(agent: Watchable) -> str:
     )
 
 
-def watch(agent: str, seed: int) -> dict[str, Any]:
+def watch(agent: str, seed: int, request: gr.Request | None = None) -> dict[str, Any]:
     """Plays one game with an agent of the zoo or of anybody's repository on the Hub, `user/name`: its return, its
     steps, and where its video is."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
     asked = {"agent": str(agent), "seed": str(seed)}
     if "/" in asked["agent"]:
         asked["agent"] = named(agent)
-        invite(asked)
+        invite(asked, address_of(request))
     try:
-        recording = recorded(ticket_of(asked))
+        recording = recorded(ticket_of(asked), address_of(request))
     except FAILURES as failure:
         raise refusal(escape(answer_to(failure, asked).sentence)) from None
-    return {"return": recording.total, "steps": len(recording.returns), "video": f"/arcade/video?{urlencode(asked)}"}
+    video = f"{root_of(request)}/arcade/video?{urlencode(asked)}"
+    return {"return": recording.total, "steps": len(recording.returns), "video": video}
 
 
 def warm_up() -> None:
     """Begins the game that every visitor sees first, and gets ready for the others."""
     with suppress(*FAILURES):  # whoever asks for it will be told
-        BROADCASTS.get(ticket_of({"agent": zoo_names()[0]}))
+        BROADCASTS.get(landing_ticket())
     for entry in zoo.entries().values():
         get_ready(entry.recipe)
