@@ -96,7 +96,7 @@ def serve(
         process.wait(20)
     assert process.returncode == 0, output.read_text()
     left = [path.name for path in (directory / "tmp").iterdir() if not path.name.startswith("torchinductor")]
-    assert left == [], "the app leaves files behind"
+    assert left == [], f"the app leaves files behind: {left}"
 
 
 def text_of(html: str) -> str:

@@ -72,7 +72,7 @@ def test_an_agent_of_another_kind_finds_its_tools_and_uses_one(app: App):
     assert list(tools["evaluate"].inputSchema["properties"]) == ["agent", "games", "first_seed", "protocol"]
     assert "'returns': [500.0, 500.0]" in scored.content[0].text
     assert refused.isError
-    assert refused.content[0].text.startswith("Choose an agent: bipedal_walker or breakout")
+    assert refused.content[0].text.startswith("Choose an agent: bipedal_walker or bipedal_walker_hardcore or breakout")
 
 
 def test_each_setting_of_a_training_goes_by_its_name(app: App):

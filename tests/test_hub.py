@@ -421,7 +421,7 @@ def test_who_has_no_plan_for_spaces_is_told_of_those_that_need_none(server, tmp_
     (tmp_path / "app.py").write_text("")
     server.fail("POST /api/repos/create", 402)
     with pytest.raises(
-        hub.HubError, match=r"cannot create the Space tester/arcade: .* PRO, or ZeroGPU .*zero-a10g\)\.$"
+        hub.HubError, match=r"cannot create the Space tester/arcade: .* PRO, or ZeroGPU .*zero-a10g\), .*billing\)\.$"
     ):
         hub.deploy_space(tmp_path, "tester/arcade", hardware=None, private=False)
 

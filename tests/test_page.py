@@ -320,10 +320,10 @@ def test_the_address_follows_and_leads_back(app, browser):
         page.go_back()
         expect(page.get_by_role("tab", name="Watch")).to_have_attribute("aria-selected", "true")
         page.go_back()
-        expect(page.locator(".player .name").first).to_contain_text("cartpole, likeliest actions, seed 3")
+        expect(page.locator(".player .name").first).to_contain_text("cartpole, greedy actions, seed 3")
         assert wait_until(lambda: int(canvas.get_attribute("data-step")) > 0, 20)
         page.go_forward()
-        expect(page.locator(".player .name").first).to_contain_text("pendulum, likeliest actions, seed 3")
+        expect(page.locator(".player .name").first).to_contain_text("pendulum, greedy actions, seed 3")
     with visit(browser, app, "?tab=retrain&game=pendulum&learning_rate=0.02") as page:
         expect(page.get_by_label("Learning rate", exact=True)).to_have_value("0.02")
         expect(page.locator("#learning-curve .curve")).to_have_attribute("data-game", "Pendulum-v1")

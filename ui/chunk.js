@@ -52,7 +52,7 @@
 /** @typedef {{ colours: Uint32Array, frames: Uint8Array, size: number }} Pictures */
 
 /** The root of the server that the page comes from. */
-export const base = (/** @type {any} */ (window).gradio_config?.root || "").replace(/\/$/, "");
+export const base = (/** @type {any} */ (globalThis).gradio_config?.root || "").replace(/\/$/, "");
 
 /**
  * @template {keyof HTMLElementTagNameMap} Tag
