@@ -5,6 +5,7 @@ Worker processes import this file again, so everything heavy is imported inside 
 
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 HELP = """usage: a3c-arcade COMMAND ...
@@ -34,10 +35,8 @@ def app(argv: list[str]) -> None:
     """Serves the page; it takes no options."""
     if argv:
         raise SystemExit(HELP if argv in (["-h"], ["--help"]) else f"error: app takes no options, not {argv[0]!r}")
-    try:
-        import gradio  # noqa: F401
-    except ModuleNotFoundError:
-        raise SystemExit("error: the page needs more packages: pip install 'a3c-arcade[app]'") from None
+    if find_spec("gradio") is None:  # imported only once app.py has said where its files belong
+        raise SystemExit("error: the page needs more packages: pip install 'a3c-arcade[app]'")
     from app import main
 
     main()
