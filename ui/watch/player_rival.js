@@ -68,9 +68,10 @@ export function makeRival({ shot, source, unseen, here }) {
 
   // Its chunks come as the player's do, and no further than the player's own game is shown.
   function fetchMore(shown) {
+    if (unseen()) return;
     const mine = game;
     mine.position = shown;
-    fetchChunk(mine, source, { pace: 1, begin: () => {}, wanted: () => mine === game && !unseen() });
+    fetchChunk(mine, source, { pace: 1, begin: () => {}, wanted: () => mine === game });
   }
 
   function layPicture() {
