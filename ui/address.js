@@ -16,6 +16,7 @@ const states = /** @type {Map<string, State>} */ (new Map());
 const returns = /** @type {Map<string, (asked: URLSearchParams, hash: string) => void>} */ (new Map());
 let front = tabOf(new URL(location.href).searchParams);
 let shown = ""; // the tab that the page has in front; none before it begins
+let returning = /** @type {string[]} */ ([]); // tabs that a return has asked for and that are not in front yet
 let timer = 0;
 let open = (/** @type {string} */ _tab) => {};
 
@@ -66,10 +67,23 @@ export function tell(tab, what, moment = {}, hash = "") {
 export function bring(tab) {
   const first = !shown;
   shown = tab;
-  if (first || tab === front) return; // the first is where every page begins, before it has read its address
+  if (first) return; // where every page begins, before it has read its address
+  const late = returning.lastIndexOf(tab); // the server opens tabs, and the visitor may have gone further meanwhile
+  returning = returning.slice(late + 1);
+  if (tab === front) return;
+  if (late >= 0) {
+    if (!returning.length) reopen();
+    return;
+  }
   settle();
   front = tab;
   write("pushState", states.get(tab) ?? { what: written({ tab }), moment: "", hash: "" });
+}
+
+// The tab that the visitor has gone back to.
+function reopen() {
+  returning.push(front);
+  open(front);
 }
 
 /**
@@ -125,7 +139,7 @@ addEventListener("popstate", ({ state }) => {
   const { searchParams, hash } = new URL(location.href);
   front = tabOf(searchParams);
   states.set(front, state ?? { what: written(searchParams), moment: "", hash: hash.slice(1) });
-  if (front !== shown) open(front);
+  if (front !== shown || returning.length) reopen();
   searchParams.delete(THEME);
   returns.get(front)?.(searchParams, hash.slice(1));
 });

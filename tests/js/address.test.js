@@ -15,7 +15,7 @@ const stub = {
   window: { parent: { postMessage: (...told) => log.push(["told", ...told]) } },
 };
 Object.assign(globalThis, stub);
-const { bring, onReturn, shared, tabOf, tell, written } = await import("../../ui/address.js");
+const { bring, mount, onReturn, shared, tabOf, tell, written } = await import("../../ui/address.js");
 
 const logged = (act) => {
   log.length = 0;
@@ -55,4 +55,21 @@ test("back leads to what a tab was, and what is told then is no news", () => {
   heard.popstate({ state: { what: "agent=pong&seed=0", moment: "at=7", hash: "" } });
   assert.deepEqual(asked, ["agent=pong&seed=0&at=7"]);
   assert.deepEqual(logged(() => tell("watch", { agent: "pong", seed: 0 }, { at: 7 })), []);
+});
+
+test("a tab that opens late, when the visitor has gone further back, is no entry", () => {
+  const opened = [];
+  mount({ trigger: (_, { tab }) => opened.push(tab) });
+  bring("watch");
+  bring("zoo");
+  const back = (query) => {
+    stub.location.search = query;
+    heard.popstate({ state: null });
+  };
+  back("tab=retrain");
+  back("agent=pendulum");
+  assert.deepEqual(opened, ["retrain", "watch"]);
+  assert.deepEqual(logged(() => bring("retrain")), []);
+  assert.deepEqual(logged(() => bring("watch")), []);
+  assert.deepEqual(logged(() => bring("retrain")), [["pushState", "tab=retrain"]]); // a visitor's click
 });
