@@ -311,6 +311,7 @@ def test_the_address_follows_and_leads_back(app, browser):
         page.get_by_label("Learning rate", exact=True).fill("0.02")
         expect(page).to_have_url(f"{app.url}?tab=retrain&game=cartpole&learning_rate=0.02")
         page.get_by_role("tab", name="Zoo").click()
+        expect(page).to_have_url(f"{app.url}?zoo=")  # its script is there: until then a link of it opens another page
         page.locator("a[data-zoo=pong]").first.click()
         expect(page).to_have_url(f"{app.url}?zoo=pong")
         page.go_back()

@@ -56,6 +56,7 @@ export function mount({ element, watch, trigger }, source = server) {
       if (!about) return;
       Object.assign(mine.canvas, { width: about.width, height: about.height });
       let first = Number(box.dataset.first);
+      if (playing !== mine) return; // what was asked for now would be refused, and nobody would hear of it
       let next = part(mine, first);
       let due = performance.now();
       for (let n = first; playing === mine && box.isConnected; ) {

@@ -113,6 +113,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   // The address tells what is shown, where this is the player of a tab.
   const { tab } = root.dataset;
   let leaving = false; // for a game that has yet to come
+  let visits = 0; // how often the visitor has gone back or forth
   function tellAddress() {
     if (!tab || leaving || game.live || !game.ticket.agent) return;
     const at = game.want ?? stepOf(Math.floor(game.position));
@@ -125,7 +126,8 @@ export function mount({ element, props, watch, trigger }, source = server) {
     adjust(asked);
     const named = query(/** @type {any} */ (Object.fromEntries(asked)));
     leaving = String(query(game.ticket)) !== String(named);
-    if (leaving) trigger("visit", { query: String(asked) });
+    visits += 1;
+    if (leaving) trigger("visit", { query: `${asked}&visit=${visits}` });
     else goTo(Number(asked.get("at")));
   }
 
@@ -144,6 +146,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
 
   function open(ticket) {
     if (!ticket?.agent || (ticket.landing && location.search)) return; // the address names another, which is on its way
+    if (Number(ticket.visit ?? visits) !== visits) return; // the visitor has gone further meanwhile
     takeover.leave();
     const before = game;
     game = fresh(ticket);

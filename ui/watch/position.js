@@ -2,9 +2,10 @@
 
 /**
  * Which game: the same ticket is the same game. `at` is the step to begin with; the `landing` game is the page's own, for
- * visitors whose address names no other.
+ * visitors whose address names no other; a game that was gone back to has the number of that `visit`.
  * @typedef {{ agent: string, seed?: number, snapshot?: number, actions?: string, protocol?: string, nudges?: string,
- *   takeovers?: string, at?: number | string | null, others?: import("./player_beside.js").Other[], landing?: boolean }} Ticket
+ *   takeovers?: string, at?: number | string | null, others?: import("./player_beside.js").Other[], landing?: boolean,
+ *   visit?: string | null }} Ticket
  */
 
 /**

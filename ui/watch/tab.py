@@ -133,7 +133,7 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
     names, agent = zoo_names(), watchable(ticket.agent)
     return Shown(
         agent=gr.update(choices=names if agent.name in names else [*names, agent.name], value=agent.name),
-        player=showing(ticket, at or None),
+        player=showing(ticket, at or None) | {"visit": asked.get("visit")},
         verdict=about(agent),
         seed=ticket.seed,
         snapshot=gr.update(choices=stages(agent), value=ticket.snapshot),
@@ -176,7 +176,8 @@ def arrive(request: gr.Request) -> tuple[Any, ...]:
     """The game that the page's address names; one that names none keeps the game that the page brings along."""
     if not request.query_params:
         return Arrival(gr.skip(), gr.skip(), only(gr.skip())).outputs()
-    return arrival({} if "play" in request.query_params else dict(request.query_params))  # that is the Play tab's
+    asked = {} if "play" in request.query_params else dict(request.query_params)  # that is the Play tab's
+    return arrival(asked | {"visit": "0"})
 
 
 def come_back(event: gr.EventData) -> tuple[Any, ...]:
@@ -185,7 +186,10 @@ def come_back(event: gr.EventData) -> tuple[Any, ...]:
 
 
 def arrival(asked: dict[str, str]) -> tuple[Any, ...]:
-    """The game that a query names; an agent of the Hub that is not here is fetched by `show_linked`."""
+    """The game that a query names; an agent of the Hub that is not here is fetched by `show_linked`.
+
+    The player is told the query's `visit`, a number: it shows no game of a query that another has followed.
+    """
     if repo := hub.repository(asked.get("agent", "")):
         asked["agent"] = repo
         if watchable(repo) is None:
@@ -199,7 +203,7 @@ def show_linked(query: object, request: gr.Request | None = None) -> tuple[Any, 
     try:
         invite(asked | {"agent": named(asked.get("agent"))}, address_of(request))
     except gr.Error as error:
-        return "", *refused_game(error.message)
+        return "", *refused_game(error.message, asked)
     actions, shown = named_game(asked)
     return actions, *shown
 
@@ -209,13 +213,14 @@ def named_game(asked: Mapping[str, str]) -> tuple[str, Shown]:
     try:
         return asked.get("actions", ""), shown_by({"agent": zoo_names()[0]} | asked)
     except gr.Error as error:
-        return "", refused_game(error.message)
+        return "", refused_game(error.message, asked)
 
 
-def refused_game(sentence: str) -> Shown:
+def refused_game(sentence: str, asked: Mapping[str, str]) -> Shown:
     """The game that every visitor sees first, and why it is not the one that was asked for."""
     shown = shown_by({"agent": zoo_names()[0]})
-    return shown._replace(verdict=alert_of(sentence) + shown.verdict)
+    player = shown.player | {"visit": asked.get("visit")}
+    return shown._replace(player=player, verdict=alert_of(sentence) + shown.verdict)
 
 
 def fetching_words(repo: str) -> str:
