@@ -36,7 +36,7 @@ def serve() -> None:
 
         spaces.GPU(lambda: None)
     import ui
-    from a3c_core.allocator import share_freed_memory
+    from training.allocator import share_freed_memory
 
     share_freed_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
