@@ -3,6 +3,7 @@
 Worker processes import this file again, so everything heavy is imported inside functions.
 """
 
+import os
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -10,7 +11,8 @@ from pathlib import Path
 
 HELP = """usage: a3c-arcade COMMAND ...
 
-  a3c-arcade app           serve the page; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where
+  a3c-arcade app           serve the page; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where;
+                           --import MODULE registers environments or encoders of your own first
   a3c-arcade zoo COMMAND   the zoo's agents: list, play and others, see a3c-arcade zoo --help
   a3c-arcade --version     print the version
   a3c-arcade COMMAND       one of the commands of training below
@@ -32,9 +34,16 @@ def zoo(argv: list[str]) -> None:
 
 
 def app(argv: list[str]) -> None:
-    """Serves the page; it takes no options."""
-    if argv:
-        raise SystemExit(HELP if argv in (["-h"], ["--help"]) else f"error: app takes no options, not {argv[0]!r}")
+    """Serves the page."""
+    match argv:
+        case []:
+            pass
+        case ["--import", module]:
+            os.environ["A3C_IMPORT"] = module
+        case ["-h" | "--help"]:
+            raise SystemExit(HELP)
+        case _:
+            raise SystemExit(f"error: app takes nothing but --import MODULE, not {' '.join(argv)!r}")
     if find_spec("gradio") is None:  # imported only once app.py has said where its files belong
         raise SystemExit("error: the page needs more packages: pip install 'a3c-arcade[app]'")
     from app import main

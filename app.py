@@ -18,6 +18,8 @@ if "SPACE_ID" in os.environ:  # its proxies alone reach it, from these networks;
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # games are drawn into arrays here, never in a window
 
+IMPORT = "A3C_IMPORT"
+"""The environment variable that names a module of the user's own, which registers environments or encoders."""
 SWITCH_SECONDS = 0.0005
 """How long a thread that plays may keep others waiting: those who answer visitors take many short turns."""
 
@@ -29,14 +31,26 @@ def main() -> None:
         serve()
 
 
+def import_own() -> None:
+    """Registers what the module named by A3C_IMPORT defines: agents of it can be watched then."""
+    if module := os.environ.get(IMPORT):
+        from a3c_core.envs import register_module
+
+        try:
+            register_module(module)
+        except ValueError as error:
+            raise SystemExit(f"error: {error}") from None
+
+
 def serve() -> None:
     """Serves the app and, when it is interrupted, ends all that is under way."""
+    import_own()
     with suppress(ImportError):  # a ZeroGPU Space wants a function that could ask for a GPU; none of ours needs one
         import spaces
 
         spaces.GPU(lambda: None)
     import ui
-    from a3c_core.allocator import share_freed_memory
+    from training.allocator import share_freed_memory
 
     share_freed_memory()
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -7,7 +7,7 @@ they would have been. `python -m benchmarks.activation_cache` measures what that
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -17,28 +17,29 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from a3c_core.model import FrameEncoder
+from a3c_core.recipe import Recipe
 
 
 class ActivationCache:
     """Outputs of the convolutions and linear layers of one encoder, for the observations of one rollout.
 
-    It records FrameEncoders alone, whose layers are called once each, in the order in which they stand.
+    It records FrameEncoders alone, whose layers are called once each, in the order in which they stand; and these only
+    where the first gradient is that of the whole rollout, by the weights that acted.
     """
 
-    def __init__(self, encoder: nn.Module) -> None:
-        layers = encoder.modules() if isinstance(encoder, FrameEncoder) else ()
+    def __init__(self, encoder: nn.Module, recipe: Recipe) -> None:
+        reused = isinstance(encoder, FrameEncoder) and recipe.minibatches == 1 and not recipe.vtrace
+        layers = encoder.modules() if reused else ()
         self._layers = [layer for layer in layers if isinstance(layer, nn.Conv2d | nn.Linear)]
         self._outputs: dict[nn.Module, list[Tensor]] = {layer: [] for layer in self._layers}
 
     @contextmanager
     def record(self) -> Iterator[None]:
         """While it is open, keeps the outputs of each call. The encoder must not change between calls."""
-        hooks = [layer.register_forward_hook(self._keep) for layer in self._layers]
-        try:
+        with ExitStack() as hooks:
+            for layer in self._layers:
+                hooks.enter_context(layer.register_forward_hook(self._keep))
             yield
-        finally:
-            for hook in hooks:
-                hook.remove()
 
     def _keep(self, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
         self._outputs[layer].append(output)

@@ -5,24 +5,24 @@ that is gone: whoever waits looks every POLL_SECONDS whether the run is over.
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from multiprocessing.context import BaseContext
 from multiprocessing.synchronize import Lock, Semaphore
 
 import torch
 from torch import Tensor
 
+from a3c_core.devices import wait_for_kernels
 from a3c_core.model import ActorCritic
-from a3c_core.normalization import RunningMoments
 from a3c_core.recipe import Recipe
-from a3c_core.shared import SharedParameters, wait_for_kernels
+from a3c_core.shared import SharedParameters
 
 POLL_SECONDS = 0.1
 
 
 def share_model(recipe: Recipe, model: ActorCritic, context: BaseContext) -> SharedParameters:
     """The shared parameters that the recipe asks for, with the weights and statistics of `model`, which are copied."""
-    return HANDOVERS[recipe.handover].of_model(recipe, model, context)
+    return HANDOVERS[recipe.handover](recipe, model, context)
 
 
 class QueuedParameters(SharedParameters):
@@ -31,11 +31,10 @@ class QueuedParameters(SharedParameters):
     The queue has a place for each worker; where it is full, workers wait.
     """
 
-    def __init__(
-        self, recipe: Recipe, weights: Tensor, context: BaseContext, statistics: Iterable[RunningMoments] = ()
-    ) -> None:
-        super().__init__(recipe, weights, context, statistics)
-        self._gradients = self.server.theta.detach().new_zeros(recipe.workers, len(weights)).share_memory_()
+    def __init__(self, recipe: Recipe, model: ActorCritic, context: BaseContext) -> None:
+        super().__init__(recipe, model, context)
+        theta = self.server.theta.detach()
+        self._gradients = theta.new_zeros(recipe.workers, len(theta)).share_memory_()
         self._about = torch.zeros(recipe.workers, 2, dtype=torch.int64).share_memory_()
         """For each place of the queue: the worker's rank, and the steps that come with the gradient."""
         self._free = context.Semaphore(recipe.workers)
@@ -121,11 +120,10 @@ class SynchronousParameters(SharedParameters):
     one optimizer, whatever `share_statistics` says.
     """
 
-    def __init__(
-        self, recipe: Recipe, weights: Tensor, context: BaseContext, statistics: Iterable[RunningMoments] = ()
-    ) -> None:
-        super().__init__(recipe, weights, context, statistics)
-        self._gradients = self.server.theta.detach().new_zeros(recipe.workers, len(weights)).share_memory_()
+    def __init__(self, recipe: Recipe, model: ActorCritic, context: BaseContext) -> None:
+        super().__init__(recipe, model, context)
+        theta = self.server.theta.detach()
+        self._gradients = theta.new_zeros(recipe.workers, len(theta)).share_memory_()
         self._arriving = context.Lock()
         self._arrived = context.RawValue("q", 0)
         self._arrived_steps = context.RawValue("q", 0)

@@ -1,8 +1,9 @@
-"""Running statistics that bring observations and rewards to unit scale. All workers contribute to one set of them."""
+"""Observations and rewards as the learner sees them: running statistics of all workers bring them to unit scale."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -82,3 +83,47 @@ class Normalizer(nn.Module):
     def running(self) -> Iterator[RunningMoments]:
         """The statistics in use, in a fixed order."""
         yield from (part for part in (self.observations, self.returns) if part is not None)
+
+    def add(self, moments: Iterable[Moments]) -> None:
+        """Merges the moments of more samples into the statistics in use."""
+        for part, new in zip(self.running(), moments, strict=False):
+            part.add(new)
+
+    def copy(self, other: "Normalizer") -> None:
+        """Takes over the statistics of another one of the same recipe."""
+        for part, theirs in zip(self.running(), other.running(), strict=True):
+            part.load_state_dict(theirs.state_dict())
+
+
+class RolloutMoments:
+    """The moments of one rollout after the other, for each of the normalizer's statistics in use."""
+
+    def __init__(self, recipe: Recipe, environments: int) -> None:
+        self._recipe = recipe
+        self._discounted = np.zeros(environments)
+        """The discounted sum of the rewards so far in each episode: its deviation is the unit of rewards."""
+        self._sums: list[np.ndarray] = []
+        """These sums after each step of the rollout."""
+
+    def add(self, rewards: np.ndarray, done: np.ndarray) -> None:
+        """Takes in the rewards of a step and where an episode ended, each [B]."""
+        self._sums.append(self._recipe.gamma * self._discounted + scaled_rewards(rewards, self._recipe))
+        self._discounted = np.where(done, 0.0, self._sums[-1])
+
+    def end(self, obs: Tensor) -> list[Moments]:
+        """The moments of a rollout that has ended, with its observations [T, B, ...]."""
+        sums, self._sums = self._sums, []
+        observations = [Moments.of(obs.flatten(0, 1).cpu())] if self._recipe.normalize_observations else []
+        returns = [Moments.of(torch.from_numpy(np.concatenate(sums)))] if self._recipe.normalize_rewards else []
+        return observations + returns
+
+
+def scaled_rewards(reward: np.ndarray, recipe: Recipe) -> np.ndarray:
+    """Rewards [B] after the recipe's shift and scale."""
+    return (reward + recipe.reward_shift) * recipe.reward_scale
+
+
+def learner_rewards(reward: np.ndarray, recipe: Recipe, unit: float = 1.0) -> np.ndarray:
+    """The reward that the learner sees, float32 [B]: shifted, scaled, divided by `unit`, clipped as the recipe says."""
+    bound = recipe.reward_clip or (LARGEST_NORMALIZED if recipe.normalize_rewards else np.inf)
+    return (scaled_rewards(reward, recipe) / unit).clip(-bound, bound).astype(np.float32)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from a3c_core.envs import final_observations
 from a3c_core.model import ActorCritic, Memory
-from a3c_core.normalization import LARGEST_NORMALIZED, Moments
+from a3c_core.normalization import Moments, RolloutMoments, learner_rewards
 from a3c_core.recipe import Recipe
 
 
@@ -51,7 +51,7 @@ class Stepper:
         self._reset = np.ones(envs.num_envs, dtype=np.float32)
         self._memory = model.initial_memory(envs.num_envs)
         self._returns = np.zeros(envs.num_envs)
-        self._discounted = np.zeros(envs.num_envs)
+        self._moments = RolloutMoments(recipe, envs.num_envs)
 
     @torch.no_grad()
     def rollout(
@@ -62,47 +62,30 @@ class Stepper:
         The model is called within `recording()` where it chooses actions.
         """
         recipe, memory_before, unit = self.recipe, self._memory, model.normalizer.reward_unit
-        obs, reset, actions, rewards, discounts, log_probs, values, running = ([] for _ in range(8))
-        self.finished = []
+        self.finished, steps = [], []
         for _ in range(n_steps):
-            obs.append(self._tensor(self._obs))
-            reset.append(self._tensor(self._reset))
+            obs, reset = self._tensor(self._obs), self._tensor(self._reset)
             with recording():
-                policy, value, self._memory = model(obs[-1][None], reset[-1][None], self._memory)
-            actions.append(policy.act()[0])
-            log_probs.append(policy.log_prob(actions[-1][None])[0])
-            values.append(value[0])
-            self._obs, reward, terminated, truncated, info = self.envs.step(actions[-1].cpu().numpy())
+                policy, value, self._memory = model(obs[None], reset[None], self._memory)
+            action = policy.act()
+            log_prob = policy.log_prob(action)
+            self._obs, reward, terminated, truncated, info = self.envs.step(action[0].cpu().numpy())
             done = terminated | truncated
             learner_reward = learner_rewards(reward, recipe, unit)
-            running.append(self._discount(reward, done))
             cut_short = truncated & ~terminated
             if cut_short.any():
                 final = self._value_of(final_observations(self._obs, info), np.zeros_like(self._reset), model)
                 learner_reward += recipe.gamma * cut_short * final.cpu().numpy()
-            rewards.append(self._tensor(learner_reward))
             stops = done | self._lives_lost(info) if recipe.life_loss_ends_return else done
-            discounts.append(self._tensor(np.where(stops, 0.0, recipe.gamma).astype(np.float32)))
+            discount = self._tensor(np.where(stops, 0.0, recipe.gamma).astype(np.float32))
+            steps.append((obs, reset, action[0], self._tensor(learner_reward), discount, log_prob[0], value[0]))
             self._reset = done.astype(np.float32)
             self._count(reward, done)
-        values.append(self._value_of(self._obs, self._reset, model))
-        parts = (torch.stack(part) for part in (obs, reset, actions, rewards, discounts, log_probs, values))
-        rollout = Rollout(*parts, memory=memory_before)
-        self.moments = self._moments(rollout, np.concatenate(running))
+        *parts, values = zip(*steps, strict=True)
+        values += (self._value_of(self._obs, self._reset, model),)
+        rollout = Rollout(*map(torch.stack, (*parts, values)), memory=memory_before)
+        self.moments = self._moments.end(rollout.obs)
         return rollout
-
-    def _moments(self, rollout: Rollout, running: np.ndarray) -> list[Moments]:
-        observations = [Moments.of(rollout.obs.flatten(0, 1).cpu())] if self.recipe.normalize_observations else []
-        returns = [Moments.of(torch.from_numpy(running))] if self.recipe.normalize_rewards else []
-        return observations + returns
-
-    def _discount(self, reward: np.ndarray, done: np.ndarray) -> np.ndarray:
-        """The discounted sum of the rewards so far in each episode, [B]: its deviation is the unit of rewards."""
-        recipe = self.recipe
-        self._discounted = recipe.gamma * self._discounted + scaled_rewards(reward, recipe)
-        latest = self._discounted
-        self._discounted = np.where(done, 0.0, latest)
-        return latest
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self._device)
@@ -118,17 +101,7 @@ class Stepper:
         return self._lives < before
 
     def _count(self, reward: np.ndarray, done: np.ndarray) -> None:
+        self._moments.add(reward, done)
         self._returns += reward
         self.finished += self._returns[done].tolist()
         self._returns[done] = 0.0
-
-
-def scaled_rewards(reward: np.ndarray, recipe: Recipe) -> np.ndarray:
-    """Rewards [B] after the recipe's shift and scale."""
-    return (reward + recipe.reward_shift) * recipe.reward_scale
-
-
-def learner_rewards(reward: np.ndarray, recipe: Recipe, unit: float = 1.0) -> np.ndarray:
-    """The reward that the learner sees, float32 [B]: shifted, scaled, divided by `unit`, clipped as the recipe says."""
-    bound = recipe.reward_clip or (LARGEST_NORMALIZED if recipe.normalize_rewards else np.inf)
-    return (scaled_rewards(reward, recipe) / unit).clip(-bound, bound).astype(np.float32)

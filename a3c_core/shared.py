@@ -6,7 +6,7 @@ on another machine) can stand behind them.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from multiprocessing.context import BaseContext
@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
+from a3c_core.devices import device_of, wait_for_kernels
 from a3c_core.model import ActorCritic
-from a3c_core.normalization import Moments, RunningMoments
+from a3c_core.normalization import Moments
 from a3c_core.optim import build_optimizers
 from a3c_core.recipe import Recipe
 
@@ -47,13 +48,13 @@ class Parameters(Protocol):
 class ParameterServer:
     """The state that all workers change: weights theta, optimizer, running statistics, the weights' average."""
 
-    def __init__(self, recipe: Recipe, weights: Tensor, statistics: Iterable[RunningMoments] = ()) -> None:
-        """Starts from copies of the weights [size] and statistics of a model. Raises ValueError for a missing GPU."""
+    def __init__(self, recipe: Recipe, model: ActorCritic) -> None:
+        """Starts from copies of the model's weights and statistics. Raises ValueError for a missing GPU."""
         self.recipe = recipe
-        weights = weights.to(device_of(recipe.shared_device), copy=True)
+        weights = parameters_to_vector(model.parameters()).detach().to(device_of(recipe.shared_device))
         self.theta = nn.Parameter(weights.share_memory_())
         self.optimizers = build_optimizers(self.theta, recipe)
-        self.statistics = [deepcopy(part).double().share_memory() for part in statistics]
+        self.normalizer = deepcopy(model.normalizer).double().share_memory()
         self.average = None if recipe.average_decay is None else weights.clone().share_memory_()
 
     @torch.no_grad()
@@ -62,43 +63,33 @@ class ParameterServer:
         self.theta.copy_(parameters_to_vector(model.parameters()))
         if self.average is not None:
             self.average.copy_(self.theta)
-        for statistics, part in zip(self.statistics, model.normalizer.running(), strict=True):
-            statistics.load_state_dict(part.state_dict())
+        self.normalizer.copy(model.normalizer)
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor that the workers change, by name; they are the shared ones themselves."""
-        optimizers = {
-            f"optimizer.{number}.{name}": tensor
-            for number, optimizer in enumerate(self.optimizers)
-            for state in optimizer.state.values()
-            for name, tensor in state.items()
-        }
-        statistics = {
-            f"statistics.{number}.{name}": tensor
-            for number, part in enumerate(self.statistics)
-            for name, tensor in part.named_buffers()
-        }
-        average = {} if self.average is None else {"average": self.average}
-        return {"theta": self.theta, **optimizers, **statistics, **average}
+        named: dict[str, Tensor] = {"theta": self.theta}
+        for number, optimizer in enumerate(self.optimizers):
+            named |= {f"optimizer.{number}.{name}": part for name, part in optimizer.state[self.theta].items()}
+        for number, statistics in enumerate(self.normalizer.running()):
+            named |= {f"statistics.{number}.{name}": part for name, part in statistics.named_buffers()}
+        return named if self.average is None else named | {"average": self.average}
 
     def step(self, gradient: Tensor, *, rank: int, learning_rate: float) -> None:
         """One step of the optimizer of worker `rank`."""
         optimizer = self.optimizers[rank % len(self.optimizers)]
         optimizer.param_groups[0]["lr"] = learning_rate
-        (theta,) = optimizer.param_groups[0]["params"]
-        theta.grad = gradient.to(theta.device)
+        self.theta.grad = gradient.to(self.theta.device)
         optimizer.step()
 
     def normalize(self, model: ActorCritic, moments: Sequence[Moments] = ()) -> None:
         """Adds the moments of a rollout to the running statistics, and copies these into a worker's model."""
-        for statistics, new in zip(self.statistics, moments, strict=False):
-            statistics.add(new)
-        for part, statistics in zip(model.normalizer.running(), self.statistics, strict=True):
-            part.load_state_dict(statistics.state_dict())
+        self.normalizer.add(moments)
+        model.normalizer.copy(self.normalizer)
 
-    def follow(self) -> None:
-        """Moves the average of the weights as AVERAGE_EVERY updates would have moved it."""
-        self.average.lerp_(self.theta.detach(), 1.0 - self.recipe.average_decay**AVERAGE_EVERY)
+    def follow(self, updates: int) -> None:
+        """Moves the weights' average, if there is one: each AVERAGE_EVERY updates, as these would have moved it."""
+        if self.average is not None and updates % AVERAGE_EVERY == 0:
+            self.average.lerp_(self.theta.detach(), 1.0 - self.recipe.average_decay**AVERAGE_EVERY)
 
 
 class SharedParameters:
@@ -107,11 +98,9 @@ class SharedParameters:
     `a3c_core.handover` has other ways to hand gradients over.
     """
 
-    def __init__(
-        self, recipe: Recipe, weights: Tensor, context: BaseContext, statistics: Iterable[RunningMoments] = ()
-    ) -> None:
+    def __init__(self, recipe: Recipe, model: ActorCritic, context: BaseContext) -> None:
         self.recipe = recipe
-        self.server = ParameterServer(recipe, weights, statistics)
+        self.server = ParameterServer(recipe, model)
         self.first_step = 0
         self.goal = recipe.steps
         """Steps at which the workers end; to be set before they are started."""
@@ -122,12 +111,6 @@ class SharedParameters:
         self._statistics = context.Lock()
         self._pushing = [context.Lock() for _ in range(recipe.workers)]
         """Each held by its worker alone while it writes, so that waiting for all of them is waiting for a pause."""
-
-    @classmethod
-    def of_model(cls, recipe: Recipe, model: ActorCritic, context: BaseContext) -> "SharedParameters":
-        """Starts from the weights and statistics of `model`, which are copied."""
-        weights = parameters_to_vector(model.parameters()).detach()
-        return cls(recipe, weights, context, model.normalizer.running())
 
     @property
     def steps(self) -> int:
@@ -180,8 +163,7 @@ class SharedParameters:
             with self._updates.get_lock():
                 before = self._updates.value
                 self._updates.value += 1
-            if self.server.average is not None and before % AVERAGE_EVERY == 0:
-                self.server.follow()
+            self.server.follow(before)
             wait_for_kernels(self.server.theta.device)
         return before
 
@@ -203,18 +185,3 @@ class SharedParameters:
         finally:
             for lock in held:
                 lock.release()
-
-
-def wait_for_kernels(device: torch.device) -> None:
-    """Returns once a GPU has done what it was asked to do: calls only queue kernels, and a lock must outlast them."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def device_of(kind: str, rank: int = 0) -> torch.device:
-    """The CPU, or the GPU of worker `rank`, who take them in turn. Raises ValueError where there is none."""
-    if kind == "cpu":
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise ValueError("there is no CUDA device here: train with --device cpu --shared-device cpu")
-    return torch.device("cuda", rank % torch.cuda.device_count())

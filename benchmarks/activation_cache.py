@@ -16,15 +16,16 @@ import torch
 import tyro
 
 from a3c_core.activation_cache import ActivationCache
-from a3c_core.allocator import keep_freed_memory
+from a3c_core.devices import encoder_dtype
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.loss import a3c_loss, batch_of
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
-from a3c_core.worker import encoder_dtype, gradient_of
+from a3c_core.worker import gradient_of
 from benchmarks.results import PACKAGES, machine, save
 from benchmarks.training_tables import activation_cache
+from training.allocator import keep_freed_memory
 from training.recipes import RECIPES
 
 RECIPES_MEASURED = {
@@ -53,7 +54,7 @@ def turns(name: str, recipe: Recipe, *, rounds: int, rollouts: int) -> list[Tria
         model = build_model(recipe, spaces_of(recipe))
         model.encoder.to(encoder_dtype(recipe))
         stepper, n_steps = Stepper(envs, recipe, model, seed=0), recipe.n_steps_of(0)
-        cache = ActivationCache(model.encoder)
+        cache = ActivationCache(model.encoder, recipe)
 
         def learn(*, cached: bool) -> None:
             rollout = stepper.rollout(model, n_steps, cache.record if cached else nullcontext)

@@ -15,10 +15,10 @@ import torch
 import tyro
 from torch import Tensor, nn
 
+from a3c_core.devices import encoder_dtype
 from a3c_core.envs import spaces_of
 from a3c_core.model import build_model, fitting_encoders
 from a3c_core.recipe import Recipe
-from a3c_core.worker import encoder_dtype
 from benchmarks.results import machine, save
 
 ACTING, LEARNING = 16, 320

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
+from a3c_core.devices import encoder_dtype
 from a3c_core.recipe import Recipe
-from a3c_core.worker import encoder_dtype
 from benchmarks.page_tables import endurance, freed, key_to_frame, load, waits
 from benchmarks.scaling_page import page
 from benchmarks.training_tables import activation_cache, encoders, pong, speed, time_to_solve

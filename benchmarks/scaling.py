@@ -172,7 +172,6 @@ def message(name: str, compression: str, *, messages: int) -> dict[str, str | fl
     way, which is what the server can serve, and over Ray alone, there and back."""
     import ray
     import torch
-    from torch.nn.utils import parameters_to_vector
 
     from a3c_core.envs import spaces_of
     from a3c_core.model import build_model
@@ -183,10 +182,9 @@ def message(name: str, compression: str, *, messages: int) -> dict[str, str | fl
 
     recipe = RECIPES[name]
     model = build_model(recipe, spaces_of(recipe))
-    weights = parameters_to_vector(model.parameters()).detach()
-    state = ParameterServer(recipe, weights, model.normalizer.running())
+    state = ParameterServer(recipe, model)
     words = (recipe, state, Cluster(address="local", compression=compression), 0, recipe.steps)
-    gradient = pack(torch.full_like(weights, 1e-6), compression)
+    gradient = pack(torch.full_like(state.theta.detach(), 1e-6), compression)
     here, there = Server(*words), ray.remote(num_cpus=0)(Server).remote(*words)
 
     def seconds(calls: Callable[[], object]) -> float:

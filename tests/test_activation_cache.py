@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from a3c_core.activation_cache import ActivationCache
+from a3c_core.devices import encoder_dtype
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.loss import a3c_loss, batch_of
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
-from a3c_core.worker import encoder_dtype, gradient_of
+from a3c_core.worker import gradient_of
 
 RECIPE = {"env": "ALE/Breakout-v5", "head_layers": (), "core_size": 8, "pixel_shift": -50.0, "precision": "bfloat16"}
 ROUNDING = {torch.float32: 1e-3, torch.bfloat16: 2e-2}
@@ -31,7 +32,7 @@ def played(games, **changes):
     recipe = Recipe(**{**RECIPE, **changes})
     model = build_model(recipe, spaces_of(recipe))
     model.encoder.to(encoder_dtype(recipe))
-    stepper, cache = Stepper(games, recipe, model, seed=0), ActivationCache(model.encoder)
+    stepper, cache = Stepper(games, recipe, model, seed=0), ActivationCache(model.encoder, recipe)
     torch.manual_seed(0)
     rollout = stepper.rollout(model, 5, cache.record)
     return recipe, model, batch_of(rollout, recipe), cache
@@ -93,5 +94,11 @@ def test_a_value_that_is_asked_for_between_two_steps_is_not_recorded(cut_short):
 
 
 def test_nothing_is_recorded_of_an_encoder_without_layers():
-    model = build_model(Recipe(env="CartPole-v1"), spaces_of(Recipe(env="CartPole-v1")))
-    assert ActivationCache(model.encoder)._outputs == {}
+    recipe = Recipe(env="CartPole-v1")
+    assert ActivationCache(build_model(recipe, spaces_of(recipe)).encoder, recipe)._outputs == {}
+
+
+@pytest.mark.parametrize("changes", [{"minibatches": 2}, {"vtrace": True}])
+def test_nothing_is_recorded_that_the_first_gradient_does_not_reuse(changes):
+    recipe = Recipe(**RECIPE, encoder="a3c", **changes)
+    assert ActivationCache(build_model(recipe, spaces_of(recipe)).encoder, recipe)._outputs == {}

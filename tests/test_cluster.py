@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch.nn.utils import parameters_to_vector
 
 import training.__main__ as cli
 from a3c_core.checkpoint import RESUME
@@ -209,7 +208,7 @@ def test_an_address_without_a_cluster_is_told(tmp_path, monkeypatch, address):
 def server(**options):
     recipe = toy.recipe()
     model = build_model(recipe, toy.spaces(box=False))
-    state = ParameterServer(recipe, parameters_to_vector(model.parameters()).detach())
+    state = ParameterServer(recipe, model)
     return cluster.Server(recipe, state, Cluster(address="local", **options), first_step=0, goal=100)
 
 

@@ -14,7 +14,7 @@ from training.local import CONTEXT
 def shared(kind, size=1, **changes):
     """Shared parameters at 0 whose optimizer steps by the gradient itself, so that theta's moves show what came."""
     recipe = toy.recipe(**{"workers": 2, "learning_rate": 1.0, "learning_rate_decay": "none"} | changes)
-    made = kind(recipe, torch.zeros(size), CONTEXT)
+    made = kind(recipe, toy.Weights(torch.zeros(size)), CONTEXT)
     made.server.optimizers = [torch.optim.SGD([made.server.theta], lr=1.0)]
     return made
 

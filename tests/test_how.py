@@ -9,7 +9,6 @@ import pytest
 import torch
 from playwright.sync_api import Page, expect
 from torch import multiprocessing as mp
-from torch.nn.utils import parameters_to_vector
 
 import zoo
 from a3c_core.checkpoint import MODEL
@@ -123,8 +122,7 @@ def test_the_trace_is_one_of_two_workers_that_do_not_wait():
 def test_a_trace_is_what_a_worker_did():
     recipe = dataclasses.replace(RECIPES["cartpole"], workers=1, steps=2_000)
     spaces = spaces_of(recipe)
-    weights = parameters_to_vector(build_model(recipe, spaces).parameters()).detach()
-    clocked, reports = Clocked(SharedParameters(recipe, weights, mp.get_context("spawn"))), []
+    clocked, reports = Clocked(SharedParameters(recipe, build_model(recipe, spaces), mp.get_context("spawn"))), []
     torch.manual_seed(0)
     work(0, recipe, spaces, clocked, reports.append, clocked.make)
     assert len(clocked.updates) == len(reports) > 4

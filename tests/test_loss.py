@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from a3c_core.loss import Batch, a3c_loss, advantages, batch_of, batches, minibatches, truncated_ratios
+from a3c_core.loss import Batch, a3c_loss, advantages, batch_of
 from a3c_core.model import build_model
+from a3c_core.off_policy import truncated_ratios
+from a3c_core.passes import batches, minibatches, vtrace_advantages
 from a3c_core.rollout import Rollout
 from tests import toy
 
@@ -99,11 +101,11 @@ def vtrace_targets(rewards, values, discounts, gae_lambda, ratios):
 
 
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.7, 1.0])
-def test_with_ratios_they_give_the_targets_of_vtrace(gae_lambda):
+def test_vtraces_advantages_give_its_targets(gae_lambda):
     rewards, values, discounts = random_batch()
     ratios = np.minimum(1.0, np.random.default_rng(1).lognormal(size=(T, B)))
     parts = map(torch.tensor, (rewards, values, discounts))
-    corrected = advantages(*parts, gae_lambda=gae_lambda, ratios=torch.tensor(ratios)).numpy()
+    corrected = vtrace_advantages(*parts, gae_lambda=gae_lambda, ratios=torch.tensor(ratios)).numpy()
     targets = vtrace_targets(rewards, values, discounts, gae_lambda, ratios)
     np.testing.assert_allclose(values[:-1] + ratios * corrected, targets, atol=1e-12)
     following = np.concatenate([targets[1:], values[T:]])  # the policy's advantage: r + gamma v_s+1 - V(s_s)

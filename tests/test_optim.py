@@ -95,7 +95,7 @@ def test_updates_made_in_another_process_are_seen_here(name):
     theta = parameter()
     (optimizer,) = build_optimizers(theta, recipe)
     expected = after_each_step(optimizer, theta)[-1]
-    shared = SharedParameters(recipe, START, CONTEXT)
+    shared = SharedParameters(recipe, toy.Weights(START), CONTEXT)
     worker = CONTEXT.Process(target=push_all, args=(shared,), daemon=True)
     worker.start()
     worker.join(60.0)
@@ -108,7 +108,7 @@ def test_updates_made_in_another_process_are_seen_here(name):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_each_worker_has_its_own_statistics_where_they_are_not_shared(name):
     recipe = toy.recipe(optimizer=name, share_statistics=False, workers=3, learning_rate_decay="none")
-    shared = SharedParameters(recipe, START, CONTEXT)
+    shared = SharedParameters(recipe, toy.Weights(START), CONTEXT)
     assert len(shared.server.optimizers) == 3
     for gradient in GRADIENTS:
         shared.push(gradient, rank=1, steps=1)

@@ -1,8 +1,11 @@
 """Environments of the user's own: each kind of spaces is trained in and loaded; test_packaging runs the README's."""
 
+import os
 import shlex
+import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -31,6 +34,7 @@ from a3c_core.spaces import UnsupportedSpace
 from training.defaults import recipe_for
 from training.run import train
 
+ROOT = Path(__file__).parents[1]
 FLAT, TWO = Box(-1, 1, (3,), np.float32), Discrete(2)
 
 
@@ -236,6 +240,33 @@ def test_a_module_registers_what_its_own_package_defines_and_no_package_that_it_
     assert known("Borrowed-v0") == "Borrowed-v0"
     register_module("third_party_envs")
     assert {"Other-v0", "Second-v0"} <= envs.REGISTERED.keys()
+
+
+def run(tmp_path, *command, **environment):
+    """Runs Python as the app is run, where it finds what lies in `tmp_path`."""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), **environment}
+    return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_the_page_registers_what_a_module_named_to_it_defines(tmp_path):
+    (tmp_path / "my_envs.py").write_text(textwrap.dedent(MODULES["third_party_envs"]).replace("third_party", "my"))
+    program = "import app; app.import_own(); from a3c_core.envs import known; print(known('Other-v0'))"
+    assert run(tmp_path, "-c", program, A3C_IMPORT="my_envs").stdout == "Other-v0\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--import", "nowhere"], "cannot import 'nowhere' (No module named 'nowhere'): run the command where"),
+        (["--port", "80"], "app takes nothing but --import MODULE, not '--port 80'"),
+        (["--import"], "app takes nothing but --import MODULE, not '--import'"),
+    ],
+)
+def test_what_the_page_cannot_import_is_told_in_one_sentence(options, told, tmp_path):
+    ended = run(tmp_path, "a3c_arcade.py", "app", *options)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: {told}")
+    assert ended.stderr.count("\n") == 1
 
 
 def test_an_agent_without_a_shipped_recipe_is_kept_with_the_command_that_trains_it(empty_zoo, tmp_path, capsys):

@@ -9,8 +9,9 @@ import torch
 from a3c_core.atari import AtariGames
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.model import build_model
+from a3c_core.normalization import learner_rewards
 from a3c_core.recipe import Recipe
-from a3c_core.rollout import Stepper, learner_rewards
+from a3c_core.rollout import Stepper
 from tests import toy
 
 GAMMA = 0.9

@@ -31,10 +31,10 @@ from a3c_core.checkpoint import (
     save_agent,
     saved_in,
 )
+from a3c_core.devices import encoder_dtype
 from a3c_core.envs import SameStepCartPole
 from a3c_core.model import build_model
 from a3c_core.recipe import Phase, Recipe
-from a3c_core.worker import encoder_dtype
 from tests import toy
 from tests.processes import alive, descendants, wait_until
 from training import local, run

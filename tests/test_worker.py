@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import vector_to_parameters
 
 from a3c_core import shared as shared_module
 from a3c_core import worker
+from a3c_core.activity import active_units
+from a3c_core.devices import device_of, encoder_dtype
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.handover import HANDOVERS
 from a3c_core.loss import a3c_loss
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
-from a3c_core.shared import SharedParameters, device_of
-from a3c_core.worker import Activity, clip, encoder_dtype, flatten, gradient_of, work
+from a3c_core.shared import SharedParameters
+from a3c_core.worker import clip, flatten, gradient_of, work
 from tests import toy
 from training.local import CONTEXT
 from training.run import train
@@ -26,7 +28,7 @@ from training.run import train
 def shared_with_sgd(weights, **changes):
     """A Shared whose optimizer steps by the gradient itself, so that theta's moves show what it received."""
     recipe = toy.recipe(**{"learning_rate": 1.0, "learning_rate_decay": "none"} | changes)
-    shared = SharedParameters(recipe, weights, CONTEXT)
+    shared = SharedParameters(recipe, toy.Weights(weights), CONTEXT)
     shared.server.optimizers = [torch.optim.SGD([shared.server.theta], lr=1.0)]
     return shared
 
@@ -49,7 +51,7 @@ def test_the_optimizer_receives_each_gradient_as_it_is(true):
 def test_every_update_of_the_loop_hands_over_the_gradient_of_its_own_rollout_at_the_newest_weights(core, monkeypatch):
     recipe = toy.recipe(core=core, steps=100, max_gradient_norm=None, learning_rate=0.1)
     spaces = toy.spaces(box=False)
-    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), CONTEXT)
+    shared = SharedParameters(recipe, build_model(recipe, spaces), CONTEXT)
     batches, thetas, pushed, reports = [], [], [], []
     push = shared.push
 
@@ -81,7 +83,7 @@ def test_every_update_of_the_loop_hands_over_the_gradient_of_its_own_rollout_at_
 def test_the_loop_reports_every_episode_and_ends_with_the_runs_steps():
     recipe = toy.recipe(steps=100)
     spaces, reports = toy.spaces(box=True), []
-    shared = SharedParameters(recipe, parameters_to_vector(build_model(recipe, spaces).parameters()).detach(), CONTEXT)
+    shared = SharedParameters(recipe, build_model(recipe, spaces), CONTEXT)
     work(0, recipe, spaces, shared, reports.append, lambda recipe, count: toy.Cue(count, box=True, memory=False))
     assert shared.steps == 100
     assert sum(len(report.returns) for report in reports) == 24  # 4 environments of 25 steps, 4 to an episode
@@ -127,7 +129,7 @@ def test_an_update_that_is_made_during_a_pull_counts_as_unseen():
 
 
 def test_the_queued_kernels_of_a_gpu_have_ended_before_the_lock_is_released(monkeypatch):
-    shared = SharedParameters(toy.recipe(handover="lock"), torch.zeros(2), CONTEXT)
+    shared = SharedParameters(toy.recipe(handover="lock"), toy.Weights(torch.zeros(2)), CONTEXT)
     waited = []
     monkeypatch.setattr(
         shared_module, "wait_for_kernels", lambda device: waited.append(shared._turn.acquire(block=False))
@@ -198,7 +200,7 @@ GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(
 @pytest.mark.parametrize("handover", HANDOVERS)
 def test_two_processes_push_without_losing_a_count(handover, device):
     recipe = toy.recipe(handover=handover, workers=2, steps=10**6, shared_device=device)
-    shared = HANDOVERS[handover](recipe, torch.zeros(1000), CONTEXT)
+    shared = HANDOVERS[handover](recipe, toy.Weights(torch.zeros(1000)), CONTEXT)
     shared.begin()
     workers = [CONTEXT.Process(target=push_often, args=(shared, rank), daemon=True) for rank in range(2)]
     for process in workers:
@@ -293,10 +295,10 @@ def test_a_dead_unit_is_told_from_a_live_one():
     second.bias[[0, 31]] = -1e6
     last.bias[200] = -1e9
     frames = torch.randint(256, (2, 3, 4, 84, 84), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    with Activity(model) as activity:
+    with active_units(model) as active:
         model(frames, torch.zeros(2, 3), ())
-    assert [np.flatnonzero(~units).tolist() for units in activity.active] == [[3], [0, 31], [200]]
-    assert [(len(units), units.dtype) for units in activity.active] == [(16, bool), (32, bool), (256, bool)]
+    assert [np.flatnonzero(~units).tolist() for units in active] == [[3], [0, 31], [200]]
+    assert [(len(units), units.dtype) for units in active] == [(16, bool), (32, bool), (256, bool)]
 
 
 def test_a_unit_is_alive_if_any_input_and_any_place_activates_it():
@@ -304,24 +306,24 @@ def test_a_unit_is_alive_if_any_input_and_any_place_activates_it():
     dense, picture = torch.tensor([[-1.0, 2.0, 0.0], [-1.0, -2.0, 0.0]]), -torch.ones(2, 2, 3, 3)
     picture[1, 0, 2, 1] = 0.5
     for inputs, expected in ((dense, [False, True, False]), (picture, [True, False])):
-        with Activity(seen) as activity:
+        with active_units(seen) as active:
             seen(inputs)
-        assert [units.tolist() for units in activity.active] == [expected]
+        assert [units.tolist() for units in active] == [expected]
 
 
 def test_activity_is_watched_only_while_it_is_open():
     model = nn.Sequential(nn.ReLU())
-    with Activity(model) as activity:
+    with active_units(model) as active:
         model(torch.ones(1, 2))
     model(torch.ones(1, 2))
-    assert len(activity.active) == 1
+    assert len(active) == 1
 
 
 def test_a_model_without_relus_has_no_activity():
     model = build_model(toy.recipe(), toy.spaces(box=False))
-    with Activity(model) as activity:
+    with active_units(model) as active:
         model(torch.ones(1, 1, 2), torch.zeros(1, 1), ())
-    assert activity.active == []
+    assert active == []
 
 
 def test_networks_are_on_the_cpu_where_the_recipe_says_nothing():
@@ -356,8 +358,8 @@ def test_bfloat16_is_used_where_the_recipe_asks_for_it_and_the_processor_has_it(
 def test_a_worker_learns_pong_in_whatever_numbers_the_processor_has(has_bfloat16, monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
     spaces, reports = spaces_of(PONG), []
-    start = parameters_to_vector(build_model(PONG, spaces).parameters()).detach()
-    shared = SharedParameters(PONG, start, CONTEXT)
+    shared = SharedParameters(PONG, build_model(PONG, spaces), CONTEXT)
+    start = shared.server.theta.detach().clone()
     work(0, PONG, spaces, shared, reports.append, make_envs)
     assert shared.steps == 20
     assert [(report.rank, report.returns, report.staleness) for report in reports] == [(0, [], 0)] * 2

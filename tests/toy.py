@@ -11,11 +11,13 @@ import torch
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import multiprocessing as mp
+from torch import nn
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import save_agent
 from a3c_core.envs import Spaces
 from a3c_core.model import ActorCritic
+from a3c_core.normalization import Normalizer
 from a3c_core.recipe import Recipe
 from training.log import LOG, Metrics
 
@@ -33,6 +35,15 @@ def spaces(*, box: bool, size: int = 2) -> Spaces:
     """What a toy environment shows and takes."""
     action = Box(-1.0, 1.0, (1,), np.float32) if box else Discrete(2)
     return Spaces(Box(-np.inf, np.inf, (size,), np.float32), action)
+
+
+class Weights(nn.Module):
+    """A model that is nothing but a vector of weights."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(weights)
+        self.normalizer = Normalizer((), recipe())
 
 
 class Toy(VectorEnv):

@@ -19,10 +19,10 @@ from tyro.conf import Positional
 
 import zoo
 from a3c_core.checkpoint import RECIPE, RESUME, load_agent
+from a3c_core.devices import encoder_dtype
 from a3c_core.envs import Protocol, is_atari, register_env, register_module, spaces_of
 from a3c_core.evaluation import Score, evaluate
 from a3c_core.recipe import Phase, Recipe, mistakes
-from a3c_core.worker import encoder_dtype
 from training.compare import compare, comparison_of, missing, read_trials
 from training.defaults import recipe_for
 from training.diagnostics import Diagnostics

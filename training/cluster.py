@@ -27,14 +27,14 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from torch import Tensor
 
-from a3c_core.allocator import keep_freed_memory
 from a3c_core.envs import Spaces, training_seed
 from a3c_core.model import ActorCritic
 from a3c_core.normalization import Moments
 from a3c_core.recipe import Recipe
-from a3c_core.shared import AVERAGE_EVERY, ParameterServer
-from a3c_core.worker import Extensions, Failure, MakeEnvs, Report, work
-from training.engine import Cluster, Compression, Engine, ServerLost, WorkerDied
+from a3c_core.shared import ParameterServer
+from a3c_core.worker import MakeEnvs, Report, work
+from training.allocator import keep_freed_memory
+from training.engine import Cluster, Compression, Engine, Extensions, Failure, ServerLost, WorkerDied
 from training.local import undisturbed
 
 CONNECT_SECONDS = 5.0
@@ -115,8 +115,7 @@ class Server:
             rate = self.recipe.learning_rate_at(self.steps)
             self.server.step(unpack(gradient, self.cluster.compression), rank=rank, learning_rate=rate)
             self.updates += 1
-            if self.server.average is not None and before % AVERAGE_EVERY == 0:
-                self.server.follow()
+            self.server.follow(before)
         self.steps += steps
         self._reports += reports
         self._bytes += gradient.nbytes
@@ -131,9 +130,8 @@ class Server:
     def normalize(self, moments: Sequence[Moments]) -> list[dict[str, Tensor]]:
         """Adds the moments of a rollout to the running statistics; returns these."""
         self._messages += 1
-        for statistics, new in zip(self.server.statistics, moments, strict=False):
-            statistics.add(new)
-        return [dict(part.state_dict()) for part in self.server.statistics]
+        self.server.normalizer.add(moments)
+        return [dict(part.state_dict()) for part in self.server.normalizer.running()]
 
     def take(self, reports: list[Report]) -> None:
         """Takes in the last reports of a worker."""
@@ -228,7 +226,7 @@ class Worker:
         make: MakeEnvs,
         extensions: Extensions,
     ) -> Failure | ServerLost | None:
-        """As `a3c_core.worker.worker_process`; returns why it ended, None at the run's end."""
+        """As `training.local.worker_process`; returns why it ended, None at the run's end."""
         torch.set_num_threads(1)
         keep_freed_memory()
         torch.manual_seed(training_seed(recipe, rank, parameters.first_step))
@@ -252,8 +250,7 @@ class RayEngine:
         if recipe.handover == "synchronous":
             raise ValueError("--cluster is asynchronous: train with another --handover, such as lock")
         check_room(recipe.workers, cluster.room_seconds)
-        weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
-        self.server = ParameterServer(recipe, weights, model.normalizer.running())
+        self.server = ParameterServer(recipe, model)
         self.recipe, self.cluster = recipe, cluster
         self.steps, self.goal = 0, recipe.steps
         self._first_step = self._copied_steps = 0

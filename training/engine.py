@@ -4,10 +4,10 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from a3c_core.envs import Spaces
-from a3c_core.model import ActorCritic
+from a3c_core.envs import REGISTERED, Registration, Spaces, install
+from a3c_core.model import REGISTERED_ENCODERS, ActorCritic, MakeEncoder
 from a3c_core.shared import ParameterServer
 from a3c_core.worker import MakeEnvs, Report
 
@@ -20,6 +20,31 @@ class WorkerDied(RuntimeError):
 
 class ServerLost(WorkerDied):
     """The process with the shared weights has gone. The run can go on from its checkpoint."""
+
+
+class Failure(NamedTuple):
+    """A worker's last words."""
+
+    rank: int
+    traceback: str
+
+
+class Extensions(NamedTuple):
+    """What the user registered in the parent process, for a worker to know too."""
+
+    envs: tuple[Registration, ...]
+    encoders: dict[str, MakeEncoder]
+
+    @classmethod
+    def registered(cls) -> "Extensions":
+        """All that is registered in this process."""
+        return cls(tuple(REGISTERED.values()), dict(REGISTERED_ENCODERS))
+
+    def install(self) -> None:
+        """Registers all of it in this process."""
+        REGISTERED_ENCODERS.update(self.encoders)
+        for registration in self.envs:
+            install(registration)
 
 
 @dataclass(frozen=True, kw_only=True)

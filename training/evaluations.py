@@ -17,7 +17,7 @@ from a3c_core.agent import Agent
 from a3c_core.checkpoint import load_agent, save_agent
 from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
-from a3c_core.worker import die_with_parent
+from training.local import die_with_parent
 
 EVALUATIONS, BEST = "evaluations.jsonl", "best"
 CANDIDATE = ".candidate"

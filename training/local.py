@@ -3,19 +3,23 @@
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 
+import torch
 from torch import multiprocessing as mp
 
-from a3c_core.envs import Spaces
+from a3c_core.envs import Spaces, make_envs, training_seed
 from a3c_core.handover import share_model
 from a3c_core.model import ActorCritic
 from a3c_core.recipe import Recipe
-from a3c_core.worker import Extensions, Failure, MakeEnvs, Report, worker_process
-from training.engine import WorkerDied
+from a3c_core.shared import Parameters
+from a3c_core.worker import MakeEnvs, Report, work
+from training.allocator import keep_freed_memory
+from training.engine import Extensions, Failure, WorkerDied
 
 STOP_SECONDS = 5.0
 
@@ -25,7 +29,7 @@ _METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn
 CONTEXT = mp.get_context(_METHOD)
 if _METHOD == "forkserver":
     # An optimizer imports dynamo at its first use, which takes each worker another second.
-    CONTEXT.set_forkserver_preload(["a3c_core.worker", "torch._dynamo"])
+    CONTEXT.set_forkserver_preload(["training.local", "torch._dynamo"])
 
 
 def warm_up() -> None:
@@ -54,6 +58,37 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
     for number in caught[:1]:
         signal.raise_signal(number)
+
+
+def worker_process(
+    rank: int,
+    recipe: Recipe,
+    spaces: Spaces,
+    shared: Parameters,
+    reports: Connection,
+    make: MakeEnvs = make_envs,
+    extensions: Extensions | None = None,
+) -> None:
+    """Entry point of a worker's process: sends Reports, or a Failure as its last word; never outlives its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=die_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    torch.manual_seed(training_seed(recipe, rank, shared.first_step))
+    try:
+        if extensions:
+            extensions.install()
+        work(rank, recipe, spaces, shared, reports.send, make)
+    except Exception:
+        reports.send(Failure(rank, traceback.format_exc()))
+        raise SystemExit(1) from None
+
+
+def die_with_parent() -> None:
+    """Kills this process once its parent has ended; to be run in a thread."""
+    mp.parent_process().join()
+    signal.raise_signal(signal.SIGKILL)
 
 
 class LocalEngine:

@@ -24,11 +24,11 @@ from a3c_core.checkpoint import (
     save_tensors,
     steps_of,
 )
+from a3c_core.devices import device_of, encoder_dtype
 from a3c_core.envs import Spaces, make_envs
 from a3c_core.model import ActorCritic, build_model
 from a3c_core.recipe import Recipe
-from a3c_core.shared import device_of
-from a3c_core.worker import MakeEnvs, Report, encoder_dtype
+from a3c_core.worker import MakeEnvs, Report
 from training.engine import Cluster, Engine, ServerLost
 from training.evaluations import Evaluator
 from training.local import CONTEXT, LocalEngine, undisturbed

@@ -12,7 +12,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from a3c_core.handover import QueuedParameters, SynchronousParameters
-from a3c_core.loss import a3c_loss, advantages, batch_of
+from a3c_core.loss import a3c_loss, advantages, batch_of, discounted_sums
 from a3c_core.model import ActorCritic, LSTMCore
 from a3c_core.rollout import Stepper
 from a3c_core.shared import SharedParameters
@@ -33,18 +33,18 @@ class Piece(NamedTuple):
 
 PIECES: dict[str, Piece] = {
     "network": Piece(ActorCritic.forward, "features = ", "end"),
-    "rollout_act": Piece(Stepper.rollout, "for _ in range", "actions.append"),
+    "rollout_act": Piece(Stepper.rollout, "for _ in range", "log_prob = "),
     "rollout_step": Piece(Stepper.rollout, "self._obs, reward", "learner_reward = "),
-    "rollout_end": Piece(Stepper.rollout, "cut_short = ", "rewards.append"),
+    "rollout_end": Piece(Stepper.rollout, "cut_short = ", "learner_reward += "),
     "rollout_discount": Piece(Stepper.rollout, "stops = ", "self._reset"),
-    "rollout_return": Piece(Stepper.rollout, "values.append(self", "rollout = "),
-    "deltas": Piece(advantages, "deltas = ", "decay = "),
-    "estimates": Piece(advantages, "estimate, ", "end"),
+    "rollout_return": Piece(Stepper.rollout, "*parts, values = ", "rollout = "),
+    "deltas": Piece(advantages, "deltas = ", "end"),
+    "estimates": Piece(discounted_sums, "total, ", "end"),
     "loss_look": Piece(a3c_loss, "policy, values, _"),
     "loss_constants": Piece(batch_of, "estimates = ", "returns = "),
     "loss_weight": Piece(a3c_loss, "weight = ", "weight = (weight"),
     "loss_terms": Piece(a3c_loss, "log_probs = ", "total = "),
-    "work_begin": Piece(work, "envs = ", "n_steps = "),
+    "work_begin": Piece(work, "envs = ", "cache = "),
     "work_pull": Piece(work, "while ", "seen = "),
     "work_play": Piece(work, "rollout = ", "steps, returns = "),
     "work_learn": Piece(work, "if recipe.vtrace", "gradient, norm"),

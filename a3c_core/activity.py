@@ -1,0 +1,28 @@
+"""Which units of a network are active: a symptom that shows long before the score does."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+from torch import Tensor, nn
+
+
+@contextmanager
+def active_units(model: nn.Module) -> Iterator[list[np.ndarray]]:
+    """Watches, while it is open, which units of each ReLU layer are active for any input of the batch.
+
+    Gives a list that is filled with one array for each layer in order, bool [units]; a filter counts as one unit. A
+    unit that never is active gets no gradient any more: it is dead.
+    """
+    active: list[np.ndarray] = []
+
+    def see(layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+        inputs_and_places = [dim for dim in range(output.dim()) if dim != 1]
+        total = output.detach().sum(inputs_and_places)  # nothing is negative; a maximum is 30 times slower on a CPU
+        active.append((total > 0).cpu().numpy())
+
+    with ExitStack() as hooks:
+        for layer in model.modules():
+            if isinstance(layer, nn.ReLU):
+                hooks.enter_context(layer.register_forward_hook(see))
+        yield active
