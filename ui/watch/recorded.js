@@ -1,7 +1,9 @@
-// Games that were recorded as files (see ui/site/record.py): the chunks that a server would have sent, some to a file.
+// Games that were recorded as files (see ui/recordings/record.py): the chunks that a server would have sent, some to a file.
 import { inflater } from "../chunk.js";
-import { LOOK_NOTE } from "./live.js";
 import { chunkOf } from "./position.js";
+
+export const LOOK_NOTE =
+  "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its choice, or its value, would change if that part were hidden.";
 
 /**
  * A recorded game in the index.
