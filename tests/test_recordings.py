@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
@@ -9,6 +10,7 @@ from itertools import islice
 import httpx
 import numpy as np
 import pytest
+import tyro
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
@@ -20,12 +22,12 @@ from a3c_core.checkpoint import MODEL
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from ui.broadcast.chunks import Ticket, chunks, header_of, palette_of, pixels_of
-from ui.broadcast.guests import LANDING
+from ui.broadcast.guests import LANDING, zoo_names
 from ui.broadcast.routes import ticket_of
 from ui.broadcast.stream import BROADCASTS
 from ui.modules import FOREVER
+from ui.recordings import __main__ as program
 from ui.recordings import shelf
-from ui.recordings.__main__ import main
 from ui.recordings.make import make
 from ui.recordings.record import FIRST, LATER, parted
 from ui.recordings.routes import PLACE, ROUTES
@@ -155,15 +157,31 @@ def test_a_file_ends_where_it_is_full():
     assert list(parted([])) == []
 
 
-def test_the_command_refuses_in_a_sentence(tmp_path, capfd):
+def test_the_command_records_what_it_is_asked_for(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(program, "make", lambda out, tickets, processes: made.append(tickets) or [])
+
+    def run(words: list[str]) -> subprocess.CompletedProcess:
+        assert words[1:3] == ["-m", "ui.recordings"]
+        tyro.cli(program.main, args=words[3:])
+        return subprocess.CompletedProcess(words, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    command_line(["record", "--out", str(tmp_path)])
+    command_line(["record", "--out", str(tmp_path), "--agents", "pong", "--seeds", "1", "2", "--protocols", "sticky"])
+    assert [ticket.agent for ticket in made[0] if ticket.protocol == "classic"] == zoo_names()
+    assert {ticket.seed for ticket in made[0]} == {0}
+    assert Ticket("breakout", 0, greedy=False, protocol="sticky") in made[0]
+    assert made[1] == [Ticket("pong", seed, protocol="sticky") for seed in (1, 2)]
+
+
+def test_the_command_refuses_in_a_sentence(tmp_path):
     (tmp_path / "mine.txt").touch()
     with pytest.raises(ValueError, match="holds something else"):
-        main(out=tmp_path, agents=("cartpole",))
+        program.main(out=tmp_path, agents=("cartpole",))
     assert (tmp_path / "mine.txt").exists()
-    with pytest.raises(SystemExit) as ended:
-        command_line(["record", "--out", str(tmp_path / "new"), "--agents", "nobody"])
-    assert ended.value.code == 1
-    assert capfd.readouterr().err.startswith("error: no agent and no directory 'nobody'")
+    with pytest.raises(zoo.UnknownAgent, match="no agent and no directory 'nobody'"):
+        program.main(out=tmp_path / "new", agents=("nobody",))
 
 
 def test_a_page_names_the_first_file_of_its_game_and_nothing_is_played_for_it():
