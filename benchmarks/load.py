@@ -17,6 +17,7 @@ a server keeps of games would show in its memory.
 
 import asyncio
 import itertools
+import math
 import statistics
 import tempfile
 import time
@@ -130,7 +131,9 @@ async def ask_for_videos(url: str, at_once: int) -> None:
             await asyncio.gather(*(client.get("arcade/video", params=game) for game in games))
 
 
-async def beside_backlog(url: str, asked: list[Asked], *, pages: int, within: float, backlog: int) -> list[float]:
+async def beside_backlog(
+    url: str, asked: list[Asked], *, pages: int, within: float, backlog: int
+) -> list[float | None]:
     """How long each page waits while another visitor's slow requests are under way."""
     slow = asyncio.create_task(ask_for_videos(url, backlog))
     await asyncio.sleep(1.0)
@@ -140,11 +143,14 @@ async def beside_backlog(url: str, asked: list[Asked], *, pages: int, within: fl
         slow.cancel()
 
 
-def told(waits: list[float]) -> dict[str, float]:
-    """What is kept of how long each page waited."""
-    ordered = sorted(waits)
+def told(waits: list[float | None]) -> dict[str, float]:
+    """What is kept of how long each page waited. Those that got no picture are counted, and waited for ever."""
+    ordered = sorted(math.inf if wait is None else wait for wait in waits)
+    came = [wait for wait in ordered if wait < math.inf]
+    if not came:
+        raise SystemExit("error: no page got its first picture, so that there is nothing to keep")
     p95 = ordered[round(0.95 * (len(ordered) - 1))]
-    return {"median": statistics.median(ordered), "p95": p95, "slowest": ordered[-1]}
+    return {"median": statistics.median(ordered), "p95": p95, "slowest": came[-1], "lost": waits.count(None)}
 
 
 def main(

@@ -57,11 +57,9 @@ def by_another(asked: list[Asked]) -> list[Asked]:
     return [Asked(each.method, renamed(each.path), each.body and renamed(each.body)) for each in asked]
 
 
-async def opened(url: str, asked: list[Asked], *, visitor: int, delay: float) -> float:
-    """Opens a page after some seconds; returns how long all that its first picture needs takes to come.
-
-    Raises httpx.HTTPError where the server refuses anything.
-    """
+async def opened(url: str, asked: list[Asked], *, visitor: int, delay: float) -> float | None:
+    """Opens a page after some seconds; returns how long all that its first picture needs takes to come, None where any
+    of it is refused or lost."""
     await asyncio.sleep(delay)
     begun, own = time.monotonic(), by_another(asked)
     headers = {"x-forwarded-for": f"10.0.{visitor // 250}.{1 + visitor % 250}", "accept-encoding": "gzip"}
@@ -71,22 +69,24 @@ async def opened(url: str, asked: list[Asked], *, visitor: int, delay: float) ->
         AsyncExitStack() as streams,
     ):
 
-        async def ask(one: Asked) -> None:
+        async def came(one: Asked) -> bool:
             typed = {"content-type": "application/json"} if one.body else {}
             async with free:
-                answer = await streams.enter_async_context(
-                    client.stream(one.method, one.path, content=one.body, headers=typed)
-                )
-                answer.raise_for_status()
-                if not answer.headers.get("content-type", "").startswith(STREAM):
-                    await answer.aread()
+                try:
+                    answer = await streams.enter_async_context(
+                        client.stream(one.method, one.path, content=one.body, headers=typed)
+                    )
+                    if not answer.headers.get("content-type", "").startswith(STREAM):
+                        await answer.aread()
+                except httpx.HTTPError:
+                    return False
+                return answer.is_success
 
-        await ask(own[0])
-        await asyncio.gather(*map(ask, own[1:]))
-        return time.monotonic() - begun
+        whole = [await came(own[0]), *await asyncio.gather(*map(came, own[1:]))]
+        return time.monotonic() - begun if all(whole) else None
 
 
-async def all_opened(url: str, asked: list[Asked], *, pages: int, seconds: float) -> list[float]:
+async def all_opened(url: str, asked: list[Asked], *, pages: int, seconds: float) -> list[float | None]:
     """So many visitors who open a page each, evenly within some seconds; how long each waits."""
     opening = (opened(url, asked, visitor=i, delay=seconds * i / pages) for i in range(pages))
     return await asyncio.gather(*opening)

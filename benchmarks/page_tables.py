@@ -100,13 +100,13 @@ def opened_rows(opened: dict) -> list[tuple[str, str]]:
     """What pages that are opened at once wait for their first picture."""
     many = f"{opened['pages']} pages opened within {opened['within']:.0f} s, of {opened['requests']} requests each"
     beside = f"the same while one visitor asks for {opened['backlog']} videos at once, again and again"
-    return [
-        (
-            what,
-            f"first picture {wait['median']:.2f} s, 95 % within {wait['p95']:.2f} s, slowest {wait['slowest']:.2f} s",
-        )
-        for what, wait in ((many, opened["alone"]), (beside, opened["beside"]))
-    ]
+    return [(many, picture_after(opened["alone"])), (beside, picture_after(opened["beside"]))]
+
+
+def picture_after(wait: dict) -> str:
+    """How long pages waited for their first picture, in words."""
+    figures = f"median {wait['median']:.2f} s, 95 % within {wait['p95']:.2f} s, slowest {wait['slowest']:.2f} s"
+    return f"first picture: {figures}; {wait['lost']} pages got none"
 
 
 def endurance(result: dict) -> list[str]:
