@@ -1,26 +1,34 @@
-"""Forty visitors who watch at once, then two hundred clicks at once, and all of it again, on a server of this machine.
+"""Two hundred pages that are opened at once, forty visitors who watch, two hundred clicks, on a server of this machine.
 
     python -m benchmarks.load
 
-A visitor does what the player does: asks for one chunk after the other until it has some seconds ahead, and shows them
-at the game's own speed, over and over, once there are enough to begin with. It stalls where it then has too few. The
-visitors come within five seconds and share ten games; their own work is done by the machine that serves them. A click
-asks for a game's video through the API; it counts as answered or as refused, with a sentence, or as lost. Each time
-the games are others, so that what a server keeps of games would show in its memory.
+A page is opened as Chromium does: it is asked once what it asks for until the first picture (the page, its scripts and
+styles, gradio's events, the game's first file), and each visitor asks for the same, over six connections. It has its
+first picture when all of that has come; drawing it is not measured. The pages come within ten seconds, once alone and
+once while one more visitor asks for sixty videos at once, again and again, of games that nobody has watched. They have
+addresses of their own, as behind a proxy, and their own work is done by the machine that serves them.
+
+Who watches does what the player does: asks for one chunk after the other until it has some seconds ahead, and shows
+them at the game's own speed, over and over, once there are enough to begin with. It stalls where it then has too few.
+They come within five seconds and share ten games. A click asks for a game's video through the API; it counts as
+answered or as refused, with a sentence, or as lost. Both come several times, each time with other games, so that what
+a server keeps of games would show in its memory.
 """
 
 import asyncio
+import itertools
+import math
 import statistics
 import tempfile
 import time
 from collections import Counter
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 import tyro
 
+from benchmarks.opening import Asked, all_opened, asked_by_chromium
 from benchmarks.results import PACKAGES, machine, save
 from tests.processes import memory
 from tests.serving import serve
@@ -35,6 +43,8 @@ AGENTS, SEEDS = ("pong", "breakout"), 5
 """The agents that are watched, and how many games of each."""
 CLICKED = 5
 """Games that are clicked."""
+BACKLOG_SEED = 500_000
+"""The first of the games whose videos nobody else asks for."""
 
 
 class Visit(NamedTuple):
@@ -84,7 +94,7 @@ async def watch(client: httpx.AsyncClient, game: dict[str, Any], delay: float, s
 
 async def crowd(url: str, visitors: int, seconds: float, turn: int) -> list[Visit]:
     """All visitors, one after the other and then at once."""
-    games = [{"agent": agent, "seed": SEEDS * turn + seed} for agent, seed in product(AGENTS, range(SEEDS))]
+    games = [{"agent": agent, "seed": SEEDS * turn + seed} for agent, seed in itertools.product(AGENTS, range(SEEDS))]
     limits = httpx.Limits(max_connections=visitors)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
         visits = [
@@ -112,18 +122,63 @@ async def clicks(url: str, count: int, turn: int) -> Counter[str]:
         return Counter(await asyncio.gather(*(click(client, CLICKED * turn + i % CLICKED) for i in range(count))))
 
 
-def main(visitors: int = 40, seconds: float = 60.0, count: int = 200, times: int = 6) -> None:
+async def ask_for_videos(url: str, at_once: int) -> None:
+    """One visitor, who asks for so many at once, again and again, and does not mind how many are refused."""
+    headers, limits = {"x-forwarded-for": "10.9.9.9"}, httpx.Limits(max_connections=at_once)
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=300, limits=limits) as client:
+        for first in itertools.count(BACKLOG_SEED, at_once):
+            games = ({"agent": "pong", "seed": first + i} for i in range(at_once))
+            await asyncio.gather(*(client.get("arcade/video", params=game) for game in games))
+
+
+async def beside_backlog(
+    url: str, asked: list[Asked], *, pages: int, within: float, backlog: int
+) -> list[float | None]:
+    """How long each page waits while another visitor's slow requests are under way."""
+    slow = asyncio.create_task(ask_for_videos(url, backlog))
+    await asyncio.sleep(1.0)
+    try:
+        return await all_opened(url, asked, pages=pages, seconds=within)
+    finally:
+        slow.cancel()
+
+
+def told(waits: list[float | None]) -> dict[str, float]:
+    """What is kept of how long each page waited. Those that got no picture are counted, and waited for ever."""
+    ordered = sorted(math.inf if wait is None else wait for wait in waits)
+    came = [wait for wait in ordered if wait < math.inf]
+    if not came:
+        raise SystemExit("error: no page got its first picture, so that there is nothing to keep")
+    p95 = ordered[round(0.95 * (len(ordered) - 1))]
+    return {"median": statistics.median(ordered), "p95": p95, "slowest": came[-1], "lost": waits.count(None)}
+
+
+def main(
+    pages: int = 200,
+    within: float = 10.0,
+    backlog: int = 60,
+    visitors: int = 40,
+    seconds: float = 60.0,
+    count: int = 200,
+    times: int = 6,
+) -> None:
     """Measure, and write results/load.json and README.md.
 
     Args:
+        pages: that are opened.
+        within: seconds in which they come.
+        backlog: videos that one visitor asks for at once meanwhile, the second time.
         visitors: who watch at the same time.
         seconds: how long each watches.
         count: clicks at the same moment.
-        times: that all of them come.
+        times: that who watch and click come.
     """
     visits, outcomes, taken = [], Counter(), []
     with tempfile.TemporaryDirectory() as directory, serve(Path(directory)) as app:
         before = memory(app.pid)
+        asked = asked_by_chromium(app)
+        alone = asyncio.run(all_opened(app.url, asked, pages=pages, seconds=within))
+        beside = asyncio.run(beside_backlog(app.url, asked, pages=pages, within=within, backlog=backlog))
         for turn in range(times):
             visits += asyncio.run(crowd(app.url, visitors, seconds, turn))
             outcomes += asyncio.run(clicks(app.url, count, turn))
@@ -132,6 +187,14 @@ def main(visitors: int = 40, seconds: float = 60.0, count: int = 200, times: int
     first = [visit.first_chunk for visit in visits]
     result = {
         "machine": machine(*PACKAGES),
+        "opened": {
+            "pages": pages,
+            "within": within,
+            "requests": len(asked),
+            "backlog": backlog,
+            "alone": told(alone),
+            "beside": told(beside),
+        },
         "visitors": visitors,
         "times": times,
         "seconds": seconds,

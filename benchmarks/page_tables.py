@@ -73,7 +73,9 @@ def load(result: dict) -> list[str]:
     clicks = ", ".join(f"{count} {outcome}" for outcome, count in sorted(result["clicks"].items()))
     taken, times = result["memory_mb"], result["times"]
     first, request = result["first_picture"], result["request"]
+    opened = result.get("opened")  # not measured by the load of 2026-11-23
     rows = [
+        *(opened_rows(opened) if opened else ()),
         ("visitors who stalled", f"{result['stalled']} of {times * result['visitors']}"),
         ("longest stall of a visitor", f"{result['longest_stall']:.2f} s"),
         (
@@ -88,10 +90,23 @@ def load(result: dict) -> list[str]:
         "## Many visitors",
         f"`python -m benchmarks.load` (its first lines tell how). {result['visitors']} visitors watch Pong and "
         f"Breakout for {result['seconds']:.0f} seconds at the games' own speed, ten games among them; then come "
-        f"the clicks. All of it happens {times} times, each time with other games.",
+        f"the clicks. Both happen {times} times, each time with other games.",
         where(result),
         table(("", ""), rows),
     ]
+
+
+def opened_rows(opened: dict) -> list[tuple[str, str]]:
+    """What pages that are opened at once wait for their first picture."""
+    many = f"{opened['pages']} pages opened within {opened['within']:.0f} s, of {opened['requests']} requests each"
+    beside = f"the same while one visitor asks for {opened['backlog']} videos at once, again and again"
+    return [(many, picture_after(opened["alone"])), (beside, picture_after(opened["beside"]))]
+
+
+def picture_after(wait: dict) -> str:
+    """How long pages waited for their first picture, in words."""
+    figures = f"median {wait['median']:.2f} s, 95 % within {wait['p95']:.2f} s, slowest {wait['slowest']:.2f} s"
+    return f"first picture: {figures}; {wait['lost']} pages got none"
 
 
 def endurance(result: dict) -> list[str]:

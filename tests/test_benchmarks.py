@@ -1,5 +1,6 @@
 """The commands in benchmarks/README.md make its tables by default, and the README is what the results say."""
 
+import asyncio
 import importlib
 import inspect
 import json
@@ -8,7 +9,9 @@ import re
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import pong, speed, time_to_solve
+from benchmarks import load, pong, speed, time_to_solve
+from benchmarks.opening import Asked, all_opened, by_another
+from benchmarks.page_tables import picture_after
 from benchmarks.results import HERE, SCALING, SECTIONS, file_of, readme, scaling
 from benchmarks.training_tables import PEERS, activation_cache
 
@@ -29,6 +32,21 @@ def test_the_command_lists_every_benchmark_and_runs_those_that_are_named(monkeyp
     assert ran[2:] == list(SECTIONS)
     with pytest.raises(SystemExit, match="no benchmark 'asynchrony': choose all, or of speed, "):
         program.main(("asynchrony",))
+
+
+def test_pages_are_opened_by_what_a_browser_asked_for_each_under_a_name_of_its_own(app):
+    posted = json.dumps({"data": [], "fn_index": 0, "session_hash": "abc123"})
+    heartbeat = Asked("GET", "gradio_api/heartbeat/abc123")  # which never ends
+    post, beat = by_another([Asked("POST", "gradio_api/run/predict", posted), heartbeat])
+    assert json.loads(post.body)["session_hash"] == beat.path.removeprefix("gradio_api/heartbeat/") != "abc123"
+    asked = [Asked("GET", ""), heartbeat, Asked("GET", "arcade/recordings/")]
+    waits = asyncio.run(all_opened(app.url, asked, pages=3, seconds=0.3))
+    assert len(waits) == 3
+    wait = load.told(waits)
+    assert wait.items() >= {"slowest": max(waits), "lost": 0}.items()
+    assert f"slowest {max(waits):.2f} s; 0 pages" in picture_after(wait)
+    refused = [*asked, Asked("GET", "arcade/chunk?agent=nobody")]
+    assert asyncio.run(all_opened(app.url, refused, pages=1, seconds=0.0)) == [None]
 
 
 def parameters_of(name):

@@ -225,12 +225,12 @@ def test_a_wait_for_pictures_is_explained(app, browser):
 
 def test_nothing_is_played_for_a_tab_that_is_not_in_front(app, browser):
     with visit(browser, app) as page:
-        asked = []
+        asked, of_a_game = [], re.compile(r"/arcade/(chunk|recordings)")
         with leaving(page):
             page.goto(f"{app.url}?tab=how")
         expect(page.get_by_role("tab", name="How it works")).to_have_attribute("aria-selected", "true")
         page.wait_for_timeout(500)
-        page.on("request", lambda request: asked.append(request.url) if "/arcade/chunk" in request.url else None)
+        page.on("request", lambda request: asked.append(request.url) if of_a_game.search(request.url) else None)
         page.wait_for_timeout(1000)
         assert asked == []
         page.get_by_role("tab", name="Watch").click()
@@ -260,7 +260,7 @@ def test_another_seed_shows_another_game_that_can_be_taken_home(page, tmp_path):
 
 def test_why_a_file_is_not_made_is_told_for_longer_than_a_chunk_takes(app, browser):
     with closing(browser.new_page()) as page:  # to the browser's console any refusal is an error
-        page.goto(app.url + "?agent=pong")
+        page.goto(app.url + "?agent=pong&seed=6")
         shown(page)
         refused = {"status": 503, "json": {"error": "Many videos are being made right now."}}
         page.route("**/arcade/gif*", lambda route: route.fulfill(**refused))

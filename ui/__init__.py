@@ -23,6 +23,7 @@ from ui.guard import Guard
 from ui.play import tab as play_tab
 from ui.play.live import LIVES
 from ui.play.routes import LIVE_ROUTES
+from ui.recordings import routes as recordings_routes
 from ui.retrain import publishing
 from ui.retrain import routes as retrain_routes
 from ui.retrain import tab as retrain_tab
@@ -54,6 +55,7 @@ LAUNCH: dict[str, Any] = {
         "routes": [
             *ROUTES,
             *LIVE_ROUTES,
+            *recordings_routes.ROUTES,
             *retrain_routes.ROUTES,
             *zoo_routes.ROUTES,
             *how.ROUTES,

@@ -1,4 +1,4 @@
-"""List, play, verify and download agents; deploy the page as a Space, or build it as static files."""
+"""List, play, verify and download agents; deploy the page as a Space or as static files, record games for it."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import tyro
 from tqdm import tqdm
@@ -203,9 +203,33 @@ def build_static(*, out: Path = Path("site"), app: str = "", agents: tuple[str, 
         agents: the agents whose games to record; by default every agent of the zoo.
         processes: how many games are played at once.
     """
-    words = ["--out", str(out), "--app", app, "--agents", *agents, "--processes", str(processes)]
-    # The page stands above the zoo, which runs without it and so does not import it.
-    ended = subprocess.run([sys.executable, "-m", "ui.site", *words])
+    run_above("ui.site", "--out", out, "--app", app, "--agents", *agents, "--processes", processes)
+
+
+def record(
+    *,
+    out: Path,
+    agents: tuple[str, ...] = (),
+    seeds: tuple[int, ...] = (0,),
+    protocols: tuple[Protocol, ...] = get_args(Protocol),
+    processes: int = 2,
+) -> None:
+    """Record whole games as files: the app of A3C_RECORDINGS=DIRECTORY shows them and plays nothing for them.
+
+    Args:
+        out: the directory to write; one from an earlier recording is replaced.
+        agents: the agents whose games to record; by default every agent of the zoo.
+        seeds: the games' seeds.
+        protocols: rules for Atari games.
+        processes: how many games are played at once.
+    """
+    games = ["--agents", *agents, "--seeds", *seeds, "--protocols", *protocols]
+    run_above("ui.recordings", "--out", out, *games, "--processes", processes)
+
+
+def run_above(module: str, *words: object) -> None:
+    """Runs a program of the page, which stands above the zoo: that runs without it and so does not import it."""
+    ended = subprocess.run([sys.executable, "-m", module, *map(str, words)])
     if ended.returncode:
         raise SystemExit(ended.returncode)
 
@@ -227,6 +251,7 @@ def main(argv: list[str] | None = None) -> None:
         "download": download,
         "deploy-space": deploy_space,
         "build-static": build_static,
+        "record": record,
     }
     try:
         tyro.extras.subcommand_cli_from_dict(

@@ -6,7 +6,7 @@ import { gzipSync, deflateSync } from "node:zlib";
 globalThis.window = /** @type {any} */ ({});
 const { opened, unpacked } = await import("../../ui/chunk.js");
 const { append, chunkOf, forget, fresh, stepFrom, stepTo } = await import("../../ui/watch/position.js");
-const { split } = await import("../../ui/watch/recorded.js");
+const { recordedGames, split } = await import("../../ui/watch/recorded.js");
 
 const about = { width: 2, height: 2, rate: 2 };
 
@@ -36,6 +36,31 @@ test("a file of a recorded game is its chunks, each behind its length, packed", 
   const file = gzipSync(Buffer.concat([lengths[0], chunks[0], lengths[1], chunks[1]]));
   const parts = await split(new Blob([file]).stream());
   assert.deepEqual(parts.map((part) => opened(part).header.first), [0, 7]);
+});
+
+test("two who show the same recorded game at once get its chunks in order, and fetch each file once", async () => {
+  const packed = (first) => {
+    const one = chunk({ first });
+    return gzipSync(Buffer.concat([Buffer.from(new Uint32Array([one.length]).buffer), one]));
+  };
+  const files = { a: packed(0), b: packed(7) };
+  const asked = [];
+  globalThis.fetch = /** @type {any} */ (
+    async (url, { signal }) => {
+      signal?.throwIfAborted();
+      asked.push(url.pathname.slice(1));
+      await new Promise((wake) => setTimeout(wake, 1));
+      return { ok: url.pathname.slice(1) in files, body: new Blob([files[url.pathname.slice(1)]]).stream() };
+    }
+  );
+  const game = { agent: "pong", seed: 0, snapshot: 100, actions: "greedy", protocol: "classic", total: 1, steps: 9, whole: true };
+  const source = recordedGames([{ ...game, files: ["a", "b"] }], new URL("http://files/"));
+  const left = assert.rejects(source.chunk(game, 1, 0, AbortSignal.abort()), { name: "AbortError" });
+  const answers = await Promise.all([source.chunk(game, 0, 0), source.chunk(game, 1, 0), source.chunk(game, 1, 0), source.chunk(game, 2, 0)]);
+  await left;
+  assert.deepEqual(asked, ["a", "b"]);
+  assert.deepEqual(answers.map(({ status, buffer }) => buffer ? opened(buffer).header.first : status), [0, 7, 7, 204]);
+  assert.equal((await recordedGames([{ ...game, files: ["gone"] }], new URL("http://files/")).chunk(game, 0, 0)).status, 404);
 });
 
 test("picture, step and chunk lead to each other", () => {

@@ -1,14 +1,20 @@
 """The game that a page's address names begins while the page is still loading: a browser takes longer for the page than
-an agent for its first pictures."""
+an agent for its first pictures. Of a recorded game the browser is told the first file, and fetches it meanwhile."""
 
 import asyncio
+from contextlib import suppress
 
 from anyio import to_thread
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ui.broadcast.routes import FAILURES, GAME_THREADS, ticket_of
+from ui.broadcast.chunks import Ticket
+from ui.broadcast.guests import zoo_names
+from ui.broadcast.routes import FAILURES, GAME_THREADS, Refused, ticket_of
 from ui.broadcast.stream import BROADCASTS
+from ui.recordings.routes import PLACE
+from ui.recordings.shelf import recording_of
 from ui.visitors import address_of
 
 ELSEWHERE = {"play", "tab", "zoo"}
@@ -16,7 +22,7 @@ ELSEWHERE = {"play", "tab", "zoo"}
 
 
 class BeginEarly:
-    """ASGI middleware: begins the game that a request for the page names, and answers as ever."""
+    """ASGI middleware: begins the game of a request for the page, and answers as ever."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -25,16 +31,42 @@ class BeginEarly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/":
             asked = Request(scope)
-            if "agent" in asked.query_params and not ELSEWHERE & set(asked.query_params):
-                task = asyncio.create_task(to_thread.run_sync(begin, asked, limiter=GAME_THREADS))
-                self._beginning.add(task)  # nothing else keeps a task from being thrown away
-                task.add_done_callback(self._beginning.discard)
+            if ticket := first_game(asked):
+                if game := recording_of(ticket):
+                    send = naming((PLACE, PLACE + game.files[0]), send)
+                elif "agent" in asked.query_params:  # the others' was begun before anybody came
+                    self._begin(ticket, address_of(asked))
         await self.app(scope, receive, send)
 
+    def _begin(self, ticket: Ticket, address: str | None) -> None:
+        task = asyncio.create_task(to_thread.run_sync(begin, ticket, address, limiter=GAME_THREADS))
+        self._beginning.add(task)  # nothing else keeps a task from being thrown away
+        task.add_done_callback(self._beginning.discard)
 
-def begin(request: Request) -> None:
-    """Begins the game that a query names. What cannot begin is told where the player asks for it."""
-    try:
-        BROADCASTS.get(ticket_of(request.query_params), address_of(request))
-    except FAILURES:
-        return
+
+def first_game(request: Request) -> Ticket | None:
+    """The game that the page of a request begins with. What is none is told where the player asks for it."""
+    if ELSEWHERE & set(request.query_params):
+        return None
+    with suppress(Refused):
+        return ticket_of({"agent": zoo_names()[0]} | dict(request.query_params))
+    return None
+
+
+def begin(ticket: Ticket, address: str | None) -> None:
+    """Begins a game for who is at that address. What cannot begin is told where the player asks for it."""
+    with suppress(*FAILURES):
+        BROADCASTS.get(ticket, address)
+
+
+def naming(places: tuple[str, ...], send: Send) -> Send:
+    """Has the answer name what its page will fetch, so that the browser need not wait for the scripts to ask for it."""
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for place in places:
+                headers.append("Link", f"<{place}>; rel=preload; as=fetch; crossorigin")
+        await send(message)
+
+    return named

@@ -1,9 +1,17 @@
-// Games that a server plays while they are watched (see ui/broadcast/routes.py).
+// Games of a server: those that it has as files (see ui/recordings/routes.py), and those that it plays while they are
+// watched (see ui/broadcast/routes.py).
 import { base } from "../chunk.js";
+import { LOOK_NOTE, found, latest, recordedGames } from "./recorded.js";
 import { chunkOf } from "./position.js";
 
-export const LOOK_NOTE =
-  "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its choice, or its value, would change if that part were hidden.";
+const USUAL = { seed: 0, snapshot: 100, protocol: "classic" }; // what a ticket means that leaves it open
+
+// Asked once; where no answer comes, all games are played.
+const recordings = latest(async (/** @type {string} */ address) => {
+  const directory = new URL(address, location.href);
+  const games = await fetch(directory).then((answer) => (answer.ok ? answer.json() : [])).catch(() => []);
+  return { games, files: recordedGames(games, directory) };
+});
 
 /**
  * A game as an address names it.
@@ -22,6 +30,12 @@ export const server = {
   lookNote: `${LOOK_NOTE} Each map takes 145 passes through its network; the game waits for maps that are late.`,
 
   async chunk(ticket, n, ahead, stop) {
+    const whole = { ...USUAL, ...ticket };
+    const { games, files } = await recordings(`${base}/arcade/recordings/`);
+    if (!ticket.nudges && !ticket.takeovers && found(games, whole)) {
+      const kept = await files.chunk(whole, n, ahead, stop);
+      if (kept.status !== 404) return kept; // its files may be another version's by now
+    }
     const answer = await fetch(`${base}/arcade/chunk?${query(ticket, { n, ahead })}`, { signal: stop });
     if (answer.status === 200) return { status: 200, buffer: await answer.arrayBuffer() };
     return answer.ok ? { status: answer.status } : { status: answer.status, error: (await answer.json()).error };

@@ -1,7 +1,9 @@
-// Games that were recorded as files (see ui/site/record.py): the chunks that a server would have sent, some to a file.
+// Games that were recorded as files (see ui/recordings/record.py): the chunks that a server would have sent, some to a file.
 import { inflater } from "../chunk.js";
-import { LOOK_NOTE } from "./live.js";
 import { chunkOf } from "./position.js";
+
+export const LOOK_NOTE =
+  "Saliency map (Greydanus et al. 2018): the brighter a part of the picture, the more its choice, or its value, would change if that part were hidden.";
 
 /**
  * A recorded game in the index.
@@ -15,6 +17,11 @@ import { chunkOf } from "./position.js";
  * @property {number} total the return as far as it is recorded
  * @property {number} steps
  * @property {boolean} whole whether the game is recorded to its end
+ */
+
+/**
+ * What has come of a recorded game: its chunks, from how many of its files, and whoever fills it now.
+ * @typedef {{ chunks: ArrayBuffer[], files: number, filled: Promise<boolean> }} Open
  */
 
 /**
@@ -68,7 +75,19 @@ export function latest(made, most = 2) {
  * @returns {import("./position.js").Source}
  */
 export function recordedGames(games, directory) {
-  const open = latest(/** @type {(game: Recorded) => { chunks: ArrayBuffer[], files: number }} */ (() => ({ chunks: [], files: 0 })));
+  const open = latest(/** @type {(game: Recorded) => Open} */ (() => ({ chunks: [], files: 0, filled: Promise.resolve(true) })));
+
+  // Fetches files until chunk `n` is there, if it is recorded. Resolves to whether none was missing.
+  async function fill(mine, game, n, stop) {
+    while (mine.chunks.length <= n && mine.files < game.files.length) {
+      const answer = await fetch(new URL(game.files[mine.files], directory), { signal: stop });
+      if (!answer.ok) return false;
+      mine.chunks.push(...(await split(answer.body)));
+      mine.files += 1;
+    }
+    return true;
+  }
+
   return {
     ahead: Infinity,
     lookNote: `${LOOK_NOTE} The maps were made when the game was recorded, for its first minute or so.`,
@@ -77,12 +96,8 @@ export function recordedGames(games, directory) {
       const game = found(games, ticket);
       if (!game) return { status: 404, error: "This game was not recorded. Choose another one." };
       const mine = open(game);
-      while (mine.chunks.length <= n && mine.files < game.files.length) {
-        const answer = await fetch(new URL(game.files[mine.files], directory), { signal: stop });
-        if (!answer.ok) return { status: 404, error: "A file of this game is missing." };
-        mine.chunks.push(...(await split(answer.body)));
-        mine.files += 1;
-      }
+      mine.filled = mine.filled.catch(() => true).then(() => fill(mine, game, n, stop)); // one after the other
+      if (!(await mine.filled)) return { status: 404, error: "A file of this game is missing." };
       const buffer = mine.chunks[n];
       if (buffer) return { status: 200, buffer };
       const cut = `The recording stops here, at step ${game.steps.toLocaleString("en")}; the game went on.`;

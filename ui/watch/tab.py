@@ -21,6 +21,7 @@ from ui.broadcast.routes import number as whole_of
 from ui.broadcast.stream import BROADCASTS, get_ready
 from ui.figures import number
 from ui.games import game_of
+from ui.recordings.shelf import recording_of
 from ui.screen import PLAIN, into_view, link_to, query_of
 from ui.settings import choice, refusal, whole
 from ui.status import alert_of
@@ -258,8 +259,9 @@ def watch(agent: str, seed: int, request: gr.Request | None = None) -> dict[str,
 
 
 def warm_up() -> None:
-    """Begins the game that every visitor sees first, and gets ready for the others."""
-    with suppress(*FAILURES):  # whoever asks for it will be told
-        BROADCASTS.get(landing_ticket())
+    """Begins the game that every visitor sees first, unless it is recorded, and gets ready for the others."""
+    if recording_of(landing_ticket()) is None:
+        with suppress(*FAILURES):  # whoever asks for it will be told
+            BROADCASTS.get(landing_ticket())
     for entry in zoo.entries().values():
         get_ready(entry.recipe)

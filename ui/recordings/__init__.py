@@ -1,0 +1,1 @@
+"""Games recorded as files, which a page shows without anything being played for it."""

@@ -1,0 +1,68 @@
+"""Makes a directory of recordings."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+import zoo
+from a3c_core.envs import Protocol, protocols_of
+from ui.broadcast.chunks import Ticket
+from ui.recordings.record import Recorded, record
+from ui.recordings.shelf import INDEX, write_index
+from zoo.loading import unknown
+
+
+def make(out: Path, tickets: Sequence[Ticket], *, processes: int) -> list[Recorded]:
+    """Makes the directory `out`, of the games of these tickets.
+
+    Raises ValueError where `out` holds something else, CheckpointError, HubError and OSError.
+    """
+    if out.exists() and any(out.iterdir()) and not (out / INDEX).exists():
+        raise ValueError(f"{out} holds something else: name a directory that is new or was made by this command")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".recordings-") as scratch:  # the old stay until then
+        new = Path(scratch, out.name)
+        new.mkdir()
+        games = record_all(tickets, new, processes=processes)
+        write_index(games, new)
+        shutil.rmtree(out, ignore_errors=True)
+        new.rename(out)
+    return games
+
+
+def tickets_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[Protocol]) -> list[Ticket]:
+    """The games of some of the zoo's agents, as they were scored. Raises UnknownAgent."""
+    entries = zoo.entries()
+    for name in agents:
+        if name not in entries:
+            raise zoo.UnknownAgent(unknown(name, entries))
+    return [
+        Ticket(name, seed, greedy=entries[name].score.greedy, protocol=protocol)
+        for name in agents
+        for protocol in protocols_of(entries[name].recipe.env)
+        for seed in seeds
+        if protocol in protocols
+    ]
+
+
+def record_all(tickets: Sequence[Ticket], directory: Path, *, processes: int) -> list[Recorded]:
+    """Records whole games, several at once. Each has a process of its own: a palette grows with the games of a process,
+    and the same game should give the same files."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        jobs = [pool.submit(record_one, ticket, directory) for ticket in tickets]
+        for job in as_completed(jobs):
+            game = job.result()
+            size = sum((directory / file).stat().st_size for file in game.files)
+            told = f"{game.agent}, {game.protocol}, seed {game.seed}: {game.steps:,} steps, {size / 1e3:,.0f} kB"
+            print(told, flush=True)
+        return [job.result() for job in jobs]
+
+
+def record_one(ticket: Ticket, directory: Path) -> Recorded:
+    """Records the game of a ticket. Raises CheckpointError, HubError and OSError."""
+    return record(ticket, zoo.load(ticket.agent), directory)
