@@ -1,4 +1,4 @@
-"""The board of the day: each score is one that the server has found itself, in a game that is the same for everybody."""
+"""The board of the day: each score is one that the server has found itself, in a game that is the same for all."""
 
 import re
 from datetime import UTC, date, datetime
@@ -9,6 +9,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playwright.sync_api import Browser, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -16,6 +17,7 @@ import ui.board.days
 import ui.board.referee
 import ui.board.routes
 from playback.takeover import Takeover
+from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
@@ -135,11 +137,13 @@ def test_a_file_keeps_the_boards_but_no_game_of_an_agent_that_has_changed(tmp_pa
 def test_a_game_comes_onto_the_board_once_and_with_the_score_that_it_has(judge):
     outcome = replay(FALL)
     answer = CLIENT.post("/arcade/board", params=FALL | {"name": " Ada\u202e ", "score": str(outcome.score)})
-    assert answer.json() == {"place": 1, "score": outcome.score}
+    assert answer.is_success
+    placed = answer.json()
     board = CLIENT.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
     (told,) = [each for each in board["entries"] if each["by_hand"]]
-    assert board["day"] == "2026-11-24"
+    assert (board["day"], board["open"]) == ("2026-11-24", True)
     assert (told["name"], told["score"], told["by_hand"]) == ("Ada", outcome.score, outcome.steps)
+    assert placed == {"place": 1, "score": outcome.score, "query": told["query"]}
     linked = dict(parse_qsl(told["query"]))
     assert linked["takeovers"] == f"0.a{outcome.steps}"  # what comes after the end is no part of the game
     assert replay(linked).score == outcome.score
@@ -192,7 +196,8 @@ def test_a_game_that_began_before_midnight_is_taken_for_an_hour(judge, clock):
     assert CLIENT.post("/arcade/board", params=FALL).status_code == 200
     clock.now += GRACE
     assert CLIENT.post("/arcade/board", params=FALL).status_code == 400
-    assert CLIENT.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()["entries"][0]["name"] == NOBODY
+    board = CLIENT.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
+    assert (board["open"], board["entries"][0]["name"]) == (False, NOBODY)
 
 
 @pytest.mark.parametrize("asked", [{"seed": "7"}, {"seed": "20261125"}, {"seed": "20261101"}, {"env": "Pendulum-v1"}])
@@ -233,7 +238,7 @@ def test_a_match_of_the_play_tab_is_such_a_game(judge):
     assert game.over
     asked = {"agent": "breakout", "seed": str(SEED), "takeovers": written((Takeover(0, bytes(actions)),))}
     answer = CLIENT.post("/arcade/board", params=asked | {"score": str(rewards)})
-    assert answer.json() == {"place": 1, "score": rewards}
+    assert (answer.json()["place"], answer.json()["score"]) == (1, rewards)
 
 
 def test_a_visitor_has_so_many_games_checked_a_day(judge, monkeypatch):
@@ -307,3 +312,26 @@ def test_the_app_takes_a_game_and_no_ten_megabytes(app: App):
     assert "<i>Eve" not in [each["name"] for each in httpx.get(board).json()["entries"]]
     assert httpx.post(f"{app.url}arcade/board?{urlencode(asked)}").status_code == 200
     assert "<i>Eve" in [each["name"] for each in httpx.get(board).json()["entries"]]
+
+
+@needs_chromium
+def test_who_has_played_the_game_of_the_day_puts_it_on_the_board(app: App, browser: Browser):
+    """By keys alone; the name is no HTML, and the entry leads to the game."""
+    seed = seed_of(datetime.now(UTC).date())
+    with visit(browser, app, f"?play=cartpole&seed={seed}") as page:
+        expect(page.locator("#play-screen .board h3")).to_have_text("Today’s board")
+        page.keyboard.press("Enter")
+        name = page.get_by_label("Your name on the board")
+        expect(name).to_be_visible()
+        name.press_sequentially("<b>k t</b>")
+        name.press("Enter")
+        mine = page.locator("#play-screen .board .mine")
+        expect(mine).to_have_count(1)
+        expect(mine.locator(".name")).to_have_text("<b>k t</b>")
+        expect(mine.locator(".share")).to_have_text("by hand")
+        expect(name).to_be_hidden()
+        score = mine.locator(".score").inner_text()
+        with leaving(page):
+            mine.locator(".name").press("Enter")
+            expect(page.locator("#watch-player .player .note").first).to_have_text(f"Return {score}")
+        expect(page.locator("#watch-player .board .name", has_text="<b>k t</b>")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Who lets games onto the boards: each is played again here, and what that comes to is its score, whatever is claimed."""
+"""Who lets games onto the boards: each is played again here, and scores what that comes to, whatever is claimed."""
 
 import hashlib
 import math
@@ -41,6 +41,8 @@ class Placed(NamedTuple):
 
     place: int
     score: float
+    query: str
+    """As its entry has it."""
 
 
 class Referee:
@@ -72,7 +74,7 @@ class Referee:
         entry = entry_of(outcome, cleaned(asked.get("name", "")))
         if not entry.by_hand:
             raise Declined("You have played no step of this game. Take over before its end.")
-        return Placed(self._store.enter(board_of(ticket), entry), outcome.score)
+        return Placed(self._store.enter(board_of(ticket), entry), entry.score, entry.query)
 
     def let_agents_play(self, board: Board) -> bool:
         """Lets the zoo's agents play that are not on a board yet, and returns whether some are still at it."""

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ui.board.days import today
+from ui.board.days import open_days, today
 from ui.board.referee import asked_board, fair_ticket, referee
 from ui.board.store import Declined
 from ui.broadcast.routes import FAILURES, Refused, answer_to, refusal
@@ -24,8 +24,8 @@ BROKEN = "The board cannot be reached at the moment. Please try later."
 
 
 def board(request: Request) -> Response:
-    """GET /arcade/board?env=ALE/Breakout-v5&seed=20261124: a board, the best game first; `coming` says whether agents
-    are still playing theirs."""
+    """GET /arcade/board?env=ALE/Breakout-v5&seed=20261124: a board, the best game first. It is `open` while it takes
+    games, and some are `coming` while agents play theirs."""
     if (judge := referee()) is None:
         return refusal(404, NONE_HERE)
     try:
@@ -37,7 +37,7 @@ def board(request: Request) -> Response:
         return refusal(404, str(error))
     except sqlite3.Error:
         return refusal(503, BROKEN)
-    told = {"day": asked.day.isoformat(), "coming": coming, "entries": entries}
+    told = {"day": asked.day.isoformat(), "open": asked.day in open_days(), "coming": coming, "entries": entries}
     return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
 
