@@ -3,7 +3,7 @@ import * as address from "../address.js";
 import { makeBoard } from "../board/board.js";
 import { brief, lay, make, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
 import { SHEET, share } from "../share.js";
-import { MOST_LETTERS, add, written } from "../watch/takeovers.js";
+import { add, written } from "../watch/takeovers.js";
 import { KEYS, makeHands } from "./hands.js";
 import { BEAT, COUNT, SIGN_OF_LIFE, askRival, followRival, receive, tell, verdict } from "./live.js";
 
@@ -249,7 +249,7 @@ export function mount({ element, props, watch, trigger }) {
     draw("over", `You scored ${brief(mine.score)}`, "Play again");
     result.hidden = false;
     report(null, why);
-    if (!why) board.offer(linkOf(mine.played), mine.score);
+    if (!why && match.agent) board.offer(linkOf(mine.played), mine.score);
     if (match.agent) {
       trigger("over", { play: match.play, seed: match.seed });
       followRival(rivalOf(match), (rival) => {
@@ -260,11 +260,8 @@ export function mount({ element, props, watch, trigger }) {
     }
   }
 
-  // A match is the agent's game, taken over at its first step; none where it has too many changes of keys for a link.
-  function linkOf(played) {
-    const takeovers = written(played);
-    return takeovers.length > MOST_LETTERS ? "" : String(new URLSearchParams({ agent: match.agent, seed: String(match.seed), takeovers }));
-  }
+  // A match is the agent's game, taken over at its first step.
+  const linkOf = (played) => String(new URLSearchParams({ agent: match.agent, seed: String(match.seed), takeovers: written(played) }));
 
   const rivalOf = ({ play, seed }) => ({ play, seed });
 
