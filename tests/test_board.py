@@ -29,7 +29,7 @@ from ui.board.store import DAYS, PLACES, Board, Declined, Entry, Store
 from ui.broadcast.chunks import header_of
 from ui.broadcast.replay import replay
 from ui.broadcast.takeovers import written
-from ui.line import PerDay
+from ui.line import Line, PerDay
 from ui.play.game import Game
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
@@ -256,6 +256,13 @@ def test_a_visitor_has_so_many_games_checked_a_day(judge, monkeypatch):
     )
 
 
+def test_only_so_many_games_are_checked_at_once(judge, monkeypatch):
+    monkeypatch.setattr(ui.board.referee, "CHECKS", Line(at_once=0, waiting=0))
+    answer = CLIENT.post("/arcade/board", params=FALL)
+    assert answer.status_code == 503
+    assert answer.json()["error"].startswith("Many games are being checked right now.")
+
+
 def test_a_new_day_is_a_new_share():
     days = iter([DAY, DAY, date(2026, 11, 25)])
     share = PerDay(1, "games", lambda: next(days))
@@ -321,7 +328,7 @@ def test_who_has_played_the_game_of_the_day_puts_it_on_the_board(app: App, brows
     with visit(browser, app, f"?play=cartpole&seed={seed}") as page:
         expect(page.locator("#play-screen .board h3")).to_have_text("Today’s board")
         page.keyboard.press("Enter")
-        name = page.get_by_label("Your name on the board")
+        name = page.locator("#play-screen").get_by_label("Your name on the board")
         expect(name).to_be_visible()
         name.press_sequentially("<b>k t</b>")
         name.press("Enter")
