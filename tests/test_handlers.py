@@ -12,21 +12,25 @@ from starlette.testclient import TestClient
 
 from tests.anything import ANYTHING, TEXT
 from ui.agents import tab as agents
+from ui.board.routes import ROUTES as BOARD_ROUTES
 from ui.broadcast.routes import ROUTES
 from ui.play import tab as human
 from ui.play.routes import LIVE_ROUTES
 from ui.retrain import tab as retrain
 from ui.watch import tab as watch
 
-CLIENT = TestClient(Starlette(routes=[*ROUTES, *LIVE_ROUTES]), raise_server_exceptions=False)
+CLIENT = TestClient(Starlette(routes=[*ROUTES, *LIVE_ROUTES, *BOARD_ROUTES]), raise_server_exceptions=False)
 
 HANDLERS = {
     "another game to watch": (watch.show_game, 5),
     "the next seed to watch": (watch.another_game, 5),
+    "the day's game to watch": (watch.todays_game, 5),
+    "whether it has a board": (watch.has_board, 1),
     "a link to an agent on the Hub": (watch.show_linked, 1),
     "another match": (human.choose, 3),
     "another game to play": (human.choose_game, 2),
     "the next seed to play": (human.another_seed, 3),
+    "the day's game to play": (human.todays_game, 3),
     "a game that is watched to play": (human.accept, 2),
     "whether it can be played": (human.offer, 1),
     "the agent's game beside": (lambda told: human.show_rival(SimpleNamespace(_data=told)), 1),
@@ -70,10 +74,12 @@ PLACES = (
     "speed",
     "id",
     "keys",
+    "env",
+    "score",
 )
 
 
-@pytest.mark.parametrize("path", [route.path for route in (*ROUTES, *LIVE_ROUTES)])
+@pytest.mark.parametrize("path", [route.path for route in (*ROUTES, *LIVE_ROUTES, BOARD_ROUTES[0])])
 @given(query=st.dictionaries(st.sampled_from(PLACES), TEXT | st.integers(-5, 10**9).map(str), max_size=4), agent=TEXT)
 @settings(max_examples=30, deadline=None)
 def test_no_query_breaks_a_route(path, query, agent):

@@ -3,6 +3,8 @@
 import re
 from contextlib import closing
 from itertools import islice
+from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +28,7 @@ from ui.broadcast.takeovers import MOST_LETTERS, takeovers_of, written
 from ui.play.pad import AGENT
 from ui.play.routes import LIVE_ROUTES
 from ui.play.taken import TakenGame
+from ui.screen import query_of
 
 CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
 BREAKOUT = Recipe(env="ALE/Breakout-v5")
@@ -176,6 +179,12 @@ def test_a_moment_after_the_end_is_refused_in_a_sentence():
             pass
         assert game.over
         assert game.step() == b""
+
+
+def test_whoever_goes_back_to_a_long_game_that_was_taken_over_gets_it():
+    takeovers = "0." + "ab" * (MOST_LETTERS // 2 - 1)
+    event = SimpleNamespace(_data={"query": urlencode({"agent": "breakout", "takeovers": takeovers})})
+    assert ticket_of(query_of(event)) == ticket_of({"agent": "breakout", "takeovers": takeovers})
 
 
 def player(page: Page, state: str) -> None:

@@ -17,6 +17,8 @@ from training.local import warm_up as warm_up_workers
 from ui import api, guard, how, modules
 from ui.agents import routes as zoo_routes
 from ui.agents import tab as agents_tab
+from ui.board import routes as board_routes
+from ui.board.referee import referee
 from ui.broadcast.routes import ROUTES
 from ui.broadcast.stream import BROADCASTS
 from ui.guard import Guard
@@ -58,6 +60,7 @@ LAUNCH: dict[str, Any] = {
             *recordings_routes.ROUTES,
             *retrain_routes.ROUTES,
             *zoo_routes.ROUTES,
+            *board_routes.ROUTES,
             *how.ROUTES,
             *modules.ROUTES,
             *guard.ROUTES,
@@ -165,6 +168,8 @@ def close(page: gr.Blocks) -> None:
     RUNS.end()
     LIVES.end()
     BROADCASTS.end()
+    if judge := referee():
+        judge.end()
     page.server.config.timeout_graceful_shutdown = LAST_SECONDS
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # gradio's streams never end, which is no error
     page.close(verbose=False)

@@ -3,8 +3,9 @@ share of it, so that nobody fills a line alone."""
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date
 
 
 class Busy(RuntimeError):
@@ -39,6 +40,27 @@ class PerVisitor:
             with self._lock:
                 self._under_way[address] -= 1
                 self._under_way += Counter()  # forgets who has nothing under way
+
+
+class PerDay:
+    """Lets every address begin `most` of something a day; this machine itself, None, may do what it likes."""
+
+    def __init__(self, most: int, what: str, today: Callable[[], date]) -> None:
+        self._most, self._what, self._today = most, what, today
+        self._begun: Counter[str] = Counter()
+        self._day = today()
+        self._lock = threading.Lock()
+
+    def count(self, address: str | None) -> None:
+        """One more for that address. Raises TooMany."""
+        if address is None:
+            return
+        with self._lock:
+            if (day := self._today()) != self._day:
+                self._begun, self._day = Counter(), day
+            if self._begun[address] >= self._most:
+                raise TooMany(f"{self._most} {self._what} for your address today. Please come back tomorrow.")
+            self._begun[address] += 1
 
 
 class Line:

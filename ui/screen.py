@@ -8,6 +8,7 @@ import gradio as gr
 from gradio.data_classes import FileData
 from huggingface_hub import constants
 
+from ui.broadcast.takeovers import MOST_LETTERS
 from ui.episodes import Recording
 from ui.figures import number
 from ui.games import game_of
@@ -17,7 +18,7 @@ PLAIN: dict[str, Any] = {"apply_default_css": False, "js_on_load": None}
 """HTML that this app styles itself and that does nothing when it is clicked."""
 
 
-LONGEST_QUERY = 2000
+LONGEST_QUERY = 2 * MOST_LETTERS
 """Of an address that a page's script sends."""
 
 

@@ -1,7 +1,9 @@
 """A game of a link, played again for its score alone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
+
+import numpy as np
 
 from playback.episode import play
 from ui.broadcast.chunks import MOST_STEPS, Ticket
@@ -16,15 +18,23 @@ class Outcome(NamedTuple):
     """Which game: two links to the same one have the same ticket."""
     score: float
     """Its return, with all its takeovers."""
-    steps: int
+    actions: np.ndarray
+    """What was done in each of its steps, by hand or by the agent."""
+
+    @property
+    def steps(self) -> int:
+        """How long it was."""
+        return len(self.actions)
 
 
-def replay(asked: Mapping[str, str]) -> Outcome:
+def replay(asked: Mapping[str, str], progress: Callable[[int], None] = lambda steps: None) -> Outcome:
     """Plays the game that a link's query names to its end, as every player does: a second or two for a thousand steps.
 
-    Raises Refused, with a sentence, for what is no game, and what loading the agent raises.
+    `progress` is called with the number of steps after each step. Raises Refused, with a sentence, for what is no game,
+    and what loading the agent raises.
     """
     ticket = ticket_of(asked)
     rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "perturbations": ticket.nudges}
-    game = play(agent_of(ticket), ticket.seed, **rules, takeovers=ticket.takeovers, max_steps=MOST_STEPS)
-    return Outcome(ticket, game.total, len(game.actions))
+    limits = {"max_steps": MOST_STEPS, "progress": progress}
+    game = play(agent_of(ticket), ticket.seed, **rules, takeovers=ticket.takeovers, **limits)
+    return Outcome(ticket, game.total, game.actions)

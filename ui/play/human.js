@@ -1,7 +1,9 @@
 // The game that a visitor plays. The value says which game, which seed, how fast.
 import * as address from "../address.js";
+import { makeBoard } from "../board/board.js";
 import { brief, lay, make, paint, unpacked, whenResized, whileConnected } from "../chunk.js";
 import { SHEET, share } from "../share.js";
+import { add, written } from "../watch/takeovers.js";
 import { KEYS, makeHands } from "./hands.js";
 import { BEAT, COUNT, SIGN_OF_LIFE, askRival, followRival, receive, tell, verdict } from "./live.js";
 
@@ -41,7 +43,8 @@ export function mount({ element, props, watch, trigger }) {
   const boast = make("p", "boast");
   const copy = make("button", "copy", `${SHEET ? "Share" : "Copy"} the result and its link`, { type: "button" });
   result.append(boast, copy);
-  root.append(shot, hands.thumbs, status, result);
+  const board = makeBoard({ here });
+  root.append(shot, hands.thumbs, status, result, board.form, board.part);
 
   // --- A match: from the choice of a game to its end ---
 
@@ -49,7 +52,7 @@ export function mount({ element, props, watch, trigger }) {
   let game = fresh();
 
   function fresh() {
-    return { state: "ready", about: null, score: 0, over: false, messages: 0, stop: new AbortController(), timers: [] };
+    return { state: "ready", about: null, score: 0, over: false, messages: 0, played: [], stop: new AbortController(), timers: [] };
   }
 
   function open(value) {
@@ -65,6 +68,7 @@ export function mount({ element, props, watch, trigger }) {
     name.textContent = `You, seed ${match.seed}${match.pace}`;
     note.textContent = "Score 0";
     result.hidden = true;
+    board.show(match.agent ? match.env : "", match.seed);
     hands.lay(match.buttons);
     keys.textContent = `${match.keys} Escape pauses. `;
     rule.textContent = match.rule;
@@ -79,6 +83,7 @@ export function mount({ element, props, watch, trigger }) {
     game.stop.abort();
     game.timers.forEach(clearInterval);
     hands.drop();
+    board.offer("");
     game = fresh();
   }
 
@@ -104,6 +109,7 @@ export function mount({ element, props, watch, trigger }) {
     await show(mine, header, data);
     if (mine !== game) return;
     mine.score += header.rewards[0];
+    if (!header.game) add(mine.played, header.first - 1, header.actions[0]);
     note.textContent = `Score ${brief(mine.score)}`;
     if (header.over) finish(mine, "");
   }
@@ -243,6 +249,7 @@ export function mount({ element, props, watch, trigger }) {
     draw("over", `You scored ${brief(mine.score)}`, "Play again");
     result.hidden = false;
     report(null, why);
+    if (!why && match.agent) board.offer(linkOf(mine.played), mine.score);
     if (match.agent) {
       trigger("over", { play: match.play, seed: match.seed });
       followRival(rivalOf(match), (rival) => {
@@ -252,6 +259,9 @@ export function mount({ element, props, watch, trigger }) {
       });
     }
   }
+
+  // A match is the agent's game, taken over at its first step.
+  const linkOf = (played) => String(new URLSearchParams({ agent: match.agent, seed: String(match.seed), takeovers: written(played) }));
 
   const rivalOf = ({ play, seed }) => ({ play, seed });
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from ui.board.days import seed_of, today
+from ui.board.referee import referee
 from ui.broadcast.guests import watchable
 from ui.broadcast.routes import LAST_SEED, Refused
 from ui.games import game_of
@@ -45,6 +47,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
             game = choice(games, label="Game", elem_id="play-game", elem_classes="games")
             seed = gr.Number(0, label="Seed", info="The agent plays the same seed.", elem_id="play-seed")
             another = gr.Button("Another seed", elem_classes="quiet")
+            todays = gr.Button("Today’s game", elem_classes="quiet", visible=referee() is not None)
             speed = choice([(word, percent) for percent, word in SPEED_WORDS.items()], label="Speed")
             about = gr.HTML(first.about, elem_id="play-about", elem_classes="verdict", **PLAIN)
 
@@ -53,6 +56,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
     game.input(choose_game, [game, seed], shown, **quiet)
     gr.on([seed.submit, seed.blur, speed.input], choose, chosen, shown, **quiet)
     another.click(another_seed, chosen, shown, **quiet)
+    todays.click(todays_game, chosen, shown, **quiet)
     screen.begin(lambda: HIDDEN, None, rival, **quiet)
     screen.over(show_rival, None, rival, **quiet)
     page.load(arrive, None, [tabs, *shown], **quiet)
@@ -103,6 +107,11 @@ def another_seed(game: object, seed: object, speed: object) -> Set:
     """The match of the next seed."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
     return choose(game, (seed + 1) % (LAST_SEED + 1), speed)
+
+
+def todays_game(game: object, seed: object, speed: object) -> Set:
+    """The match of the day's seed, which has a board."""
+    return choose(game, seed_of(today()), speed)
 
 
 def _set_up(asked: Mapping[str, str]) -> Set:

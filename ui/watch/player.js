@@ -6,6 +6,7 @@ import { SHEET, share } from "../share.js";
 import { query, server } from "./live.js";
 import { listenToKeys } from "./player_keys.js";
 import { makeBeside } from "./player_beside.js";
+import { makePlayerBoard } from "./player_board.js";
 import { makeLook } from "./player_look.js";
 import { makeNext } from "./player_next.js";
 import { makeNudges } from "./player_nudge.js";
@@ -97,11 +98,14 @@ export function mount({ element, props, watch, trigger }, source = server) {
     current: () => game,
   });
   const rival = makeRival({ shot, source, unseen, here });
+  const board = source.live && root.dataset.tab ? makePlayerBoard({ current: () => game, finished: takeover.finished, here }) : null;
   look.extras.prepend(takeover.taking);
   look.extras.append(...nudges.parts, beside.choice);
   films.after(takeover.thumbs);
   transport.after(look.extras, look.note);
   status.after(takeover.result);
+  if (board) takeover.result.after(board.form);
+  if (board) root.append(board.part);
 
   // --- A game ---
 
@@ -500,6 +504,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
       beside.at(game.position);
       rival.follow(game, picture);
       takeover.at();
+      board?.at();
       light();
       const moves = live || (game.rolling && game.position < end && !late);
       const state = game.playing || live ? (moves ? "playing" : "waiting") : "paused";

@@ -311,6 +311,8 @@ export function makeTakeover({
     byHand: (step) => read(current().ticket.takeovers).some((takeover) => takeover.step <= step && step < endOf(takeover)),
     news,
     ending,
+    /** The game that the visitor has finished here. */
+    finished: () => owner,
     /** Called with every picture. */
     at() {
       if (session && unseen()) pause();

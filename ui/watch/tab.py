@@ -14,6 +14,8 @@ import gradio as gr
 
 import zoo
 from a3c_core.envs import is_atari
+from ui.board.days import seed_of, today
+from ui.board.referee import referee
 from ui.broadcast.chunks import MOST_STEPS, Ticket
 from ui.broadcast.guests import Watchable, watchable, zoo_names
 from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, ticket_of
@@ -21,6 +23,7 @@ from ui.broadcast.routes import number as whole_of
 from ui.broadcast.stream import BROADCASTS, get_ready
 from ui.figures import number
 from ui.games import game_of
+from ui.play.pad import CONTROLS
 from ui.recordings.shelf import recording_of
 from ui.screen import PLAIN, into_view, link_to, query_of
 from ui.settings import choice, refusal, whole
@@ -65,6 +68,7 @@ def build(page: gr.Blocks) -> Challenge:
             snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
             another = gr.Button("Another game", variant="primary", elem_id="watch-another")
+            todays = gr.Button("Today’s game", elem_classes="quiet", visible=has_board(landing.agent))
             challenge = gr.Button("Play it yourself", elem_classes="quiet", elem_id="challenge")
             verdict = gr.HTML(about(first), elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
             with gr.Accordion("How it plays", open=False, elem_classes="more"):
@@ -87,6 +91,8 @@ def build(page: gr.Blocks) -> Challenge:
     fetching = quiet | {"concurrency_limit": FETCHES_AT_ONCE}
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
+    todays.click(todays_game, chosen, shown, **quiet)
+    agent.change(lambda name: gr.update(visible=has_board(name)), agent, todays, **quiet | {"queue": False})
     page.load(arrive, None, [linked, actions, *shown], **quiet)
     stage.visit(come_back, None, [linked, actions, *shown], trigger_mode="multiple", **quiet)
     linked.change(show_linked, linked, [actions, *shown], **fetching)
@@ -123,6 +129,17 @@ def another_game(agent: object, snapshot: object, seed: object, actions: object,
     """The game of the next seed."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
     return show_game(agent, snapshot, (seed + 1) % (LAST_SEED + 1), actions, sticky)
+
+
+def todays_game(agent: object, snapshot: object, seed: object, actions: object, sticky: object) -> Shown:
+    """The game of the day's seed, as everybody plays it."""
+    return show_game(agent, snapshot, seed_of(today()), actions, False)
+
+
+def has_board(agent: object) -> bool:
+    """Whether there is a board for the day's game of an agent."""
+    entry = zoo.entries().get(agent) if isinstance(agent, str) else None
+    return entry is not None and entry.recipe.env in CONTROLS and referee() is not None
 
 
 def shown_by(asked: Mapping[str, str]) -> Shown:
