@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
@@ -115,6 +116,23 @@ def test_every_address_of_a_page_is_relative_and_leads_to_a_file(static_site):
         for address in re.findall(r'(?:src|href)="([^"]*)"', page.read_text(encoding="utf-8")):
             if not address.startswith(("https://", "data:", "#")):
                 assert (out / address.partition("?")[0].partition("#")[0]).is_file(), (page.name, address)
+
+
+def test_a_static_space_is_the_folder_with_a_readme(static_site, server, tmp_path, monkeypatch, capsys):
+    site = static_site / "deep" / "arcade"
+    monkeypatch.chdir(tmp_path)
+    deploy = ["deploy-space", "tester/arcade", "--static", "--site", str(site)]
+    command_line([*deploy, "--dry-run"])
+    assert server.requests == []
+    command_line(deploy)
+    assert capsys.readouterr().out.endswith(f"{server.url}/spaces/tester/arcade is being built\n")
+    assert server.repos["space", "tester/arcade"].settings["sdk"] == "static"
+    files = server.files("tester/arcade", repo_type="space")
+    made = {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    staged = tmp_path / "runs" / "space" / "README.md"
+    assert files == {".gitattributes": files[".gitattributes"], "README.md": staged.read_bytes()} | made
+    front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
+    assert (front["title"], front["sdk"], "app_file" in front) == ("A3C Arcade", "static", False)
 
 
 @needs_chromium
