@@ -37,7 +37,7 @@ async function watch(cabinet) {
 
   const values = (matching, part) => [...new Set(matching.map((game) => game[part]))];
   const words = {
-    agent: (value) => value,
+    agent: (value) => value.replaceAll("_", "_\u200b"), // a long name may break there
     snapshot: (value, agent) => agent.stages[value],
     protocol: (value) => value,
     seed: (value) => String(value),
