@@ -387,7 +387,7 @@ def test_a_collection_is_filled_once(server, repository):
 def test_a_space_has_what_the_page_needs_and_nothing_else(server, published, tmp_path, hardware):
     stage_space(tmp_path / "space", zoo.entries())
     for _ in range(2):
-        url = hub.deploy_space(tmp_path / "space", "tester/arcade", hardware=hardware, private=False)
+        url = hub.deploy_space(tmp_path / "space", "tester/arcade", sdk="gradio", hardware=hardware, private=False)
     assert url == f"{server.url}/spaces/tester/arcade"
     space = server.repos["space", "tester/arcade"]
     assert (space.settings["sdk"], space.settings.get("hardware")) == ("gradio", hardware)
@@ -423,7 +423,7 @@ def test_who_has_no_plan_for_spaces_is_told_of_those_that_need_none(server, tmp_
     with pytest.raises(
         hub.HubError, match=r"cannot create the Space tester/arcade: .* PRO, or ZeroGPU .*zero-a10g\), .*billing\)\.$"
     ):
-        hub.deploy_space(tmp_path, "tester/arcade", hardware=None, private=False)
+        hub.deploy_space(tmp_path, "tester/arcade", sdk="gradio", hardware=None, private=False)
 
 
 def test_an_upload_that_meets_silence_leaves_no_thread_that_keeps_the_process_from_ending(

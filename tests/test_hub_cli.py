@@ -241,6 +241,9 @@ ZOO_MISTAKES = [
     ("deploy-space arcade", "'arcade' cannot be a Space: name it user/name"),
     ("deploy-space https://huggingface.co/spaces/tester/arcade", "cannot be a Space: name it user/name"),
     ("deploy-space other/arcade", "cannot create the Space other/arcade: the token may not do that"),
+    ("deploy-space tester/arcade --static", "site holds no static arcade: make one with python -m zoo build-static"),
+    ("deploy-space tester/arcade --static --hardware cpu-basic", "a static Space runs on no hardware"),
+    ("deploy-space tester/arcade --site file", "add --static, or leave out --site"),
 ]
 TRAINING_MISTAKES = [
     ("publish --namespace tester", "name one agent or directory to publish, or --all"),

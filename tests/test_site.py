@@ -11,8 +11,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
+import torch
+import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
@@ -115,6 +118,23 @@ def test_every_address_of_a_page_is_relative_and_leads_to_a_file(static_site):
         for address in re.findall(r'(?:src|href)="([^"]*)"', page.read_text(encoding="utf-8")):
             if not address.startswith(("https://", "data:", "#")):
                 assert (out / address.partition("?")[0].partition("#")[0]).is_file(), (page.name, address)
+
+
+def test_a_static_space_is_the_folder_with_a_readme(static_site, server, tmp_path, monkeypatch, capsys):
+    site = static_site / "deep" / "arcade"
+    monkeypatch.chdir(tmp_path)
+    deploy = ["deploy-space", "tester/arcade", "--static", "--site", str(site)]
+    command_line([*deploy, "--dry-run"])
+    assert server.requests == []
+    command_line(deploy)
+    assert capsys.readouterr().out.endswith(f"{server.url}/spaces/tester/arcade is being built\n")
+    assert server.repos["space", "tester/arcade"].settings["sdk"] == "static"
+    files = server.files("tester/arcade", repo_type="space")
+    made = {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    staged = tmp_path / "runs" / "space" / "README.md"
+    assert files == {".gitattributes": files[".gitattributes"], "README.md": staged.read_bytes()} | made
+    front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
+    assert (front["title"], front["sdk"], "app_file" in front) == ("A3C Arcade", "static", False)
 
 
 @needs_chromium
@@ -243,14 +263,16 @@ def test_a_game_that_was_not_recorded_is_told(browser, site):
 
 
 @needs_chromium
-@pytest.mark.parametrize("query", ["index.html?agent=cartpole", "zoo.html", "zoo-cartpole.html", "how.html"])
+@pytest.mark.parametrize(
+    "query", ["index.html?agent=cartpole", "play.html", "zoo.html", "zoo-cartpole.html", "how.html"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_legible_and_fit_a_phone(browser, site, query, scheme):
     with visit(browser, site) as page:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.set_viewport_size({"width": 390, "height": 844})
         page.goto(site.url + query)
-        page.locator("main :is(canvas[data-step], .replay, .timeline button)").first.wait_for()
+        page.locator("main :is(canvas[data-step], .human .go, .replay, .timeline button)").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
         assert found.violations_count == 0, found.generate_report()
@@ -334,6 +356,31 @@ def test_games_played_in_the_browser_are_those_of_python(tmp_path, name, snapsho
             np.testing.assert_allclose([step["head"] for step in mine], [step.action for step in real], atol=1e-3)
 
 
+@pytest.mark.skipif(not shutil.which("node"), reason="needs Node (Debian: apt install nodejs)")
+@pytest.mark.parametrize("name", ["cartpole", "pendulum"])
+def test_every_step_in_the_browser_is_that_of_gymnasium(tmp_path, name):
+    agent, weights = zoo.load(name), tmp_path / "model.safetensors"
+    weights.write_bytes(weights_of(agent))
+    env = gym.make(agent.recipe.env).unwrapped
+    real, steps = [], []
+    for seed, game in enumerate(play_in_node(agent.recipe.env, weights, [[seed, ""] for seed in range(100)])):
+        env.reset(seed=seed)
+        assert game["begin"] == list(env.state)
+        for step in game["steps"]:
+            action = step["action"] if name == "cartpole" else 2 * np.clip(step["action"], -1, 1)
+            _, reward, over, _, _ = env.step(action)
+            real.append([*env.state, reward, over or step is game["steps"][-1]])
+            env.state = np.array(step["state"])  # what is compared is a step, not how far rounding has led
+        steps += game["steps"]
+    told = [[*step["state"], step["reward"], step["over"]] for step in steps]
+    np.testing.assert_allclose(told, real, rtol=1e-12, atol=1e-12)
+    policy, value, _ = agent.policy_and_value(np.array([step["seen"] for step in steps], dtype=np.float32))
+    heads = torch.tensor([step["head"] for step in steps])
+    mine, theirs = (heads.softmax(-1), policy.probs) if name == "cartpole" else (heads, policy.mean)
+    np.testing.assert_allclose(mine, theirs[0], atol=1e-4)
+    np.testing.assert_allclose([step["value"] for step in steps], value, atol=1e-4)
+
+
 @needs_chromium
 def test_a_seed_that_nobody_recorded_is_played_in_the_browser_and_can_be_pushed(browser, site):
     with visit(browser, site, "index.html?agent=cartpole&seed=999&at=50") as page:
@@ -343,3 +390,40 @@ def test_a_seed_that_nobody_recorded_is_played_in_the_browser_and_can_be_pushed(
         expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 999, 1 nudge")
         page.get_by_role("button", name="Another game").click()
         expect(page.locator(".shot .name")).to_have_text("cartpole, greedy actions, seed 1000")
+
+
+@needs_chromium
+def test_cartpole_is_played_with_the_keys_against_the_agents_own_game(browser, site):
+    with visit(browser, site, "play.html") as page:
+        page.locator(".human .go").wait_for()
+        page.keyboard.press("Enter")
+        page.locator(".human[data-state=playing]").wait_for()
+        page.keyboard.press("ArrowRight")
+        expect(page.locator(".human .said")).to_have_text(re.compile(r"The agent won: 500 against your \d+\."))
+        page.locator(".player-box canvas[data-step]").first.wait_for()
+        page.get_by_role("button", name="Another seed").click()
+        expect(page.locator(".player-box")).to_have_count(0)
+        expect(page).to_have_url(re.compile(r"play\.html\?play=cartpole&seed=1$"))
+        page.go_back()
+        expect(page.locator(".human .name")).to_have_text("You, seed 0 at half speed")
+
+
+@needs_chromium
+def test_cartpole_is_taken_over_and_its_link_replays_it(browser, site):
+    with visit(browser, site, "index.html?agent=cartpole&seed=0&at=100&speed=0.5") as page:
+        canvas, name = page.locator(".player canvas").first, page.locator(".player .shot .name").first
+        page.locator(".player[data-state=playing]").wait_for()
+        canvas.press(" ")
+        canvas.press("t")
+        expect(page.locator(".player .result")).to_contain_text(
+            re.compile(r"took cartpole's game over at step \d+ and scored")
+        )
+        expect(page.locator(".shot.rival .name")).to_have_text("The agent alone")
+        score = re.search(r"scored (\d+)", page.locator(".player .result").inner_text())[1]
+        assert "takeovers=" in page.url
+        page.goto(page.url)
+        expect(name).to_contain_text("taken over at step")
+        canvas.press("End")
+        expect(page.locator(".player .said").first).to_contain_text(
+            f"with a return of {score}. The agent alone scored 500."
+        )

@@ -26,6 +26,9 @@ from zoo.loading import agent_files, unknown
 from zoo.program import program
 from zoo.verify import rescore
 
+SITE = Path("site")
+"""Where a static arcade is written, and taken from."""
+
 
 def list_(
     *,
@@ -169,32 +172,50 @@ def download(
 
 
 def deploy_space(
-    space: Positional[str], /, *, hardware: str | None = None, private: bool = False, dry_run: bool = False
+    space: Positional[str],
+    /,
+    *,
+    static: bool = False,
+    site: Path = SITE,
+    hardware: str | None = None,
+    private: bool = False,
+    dry_run: bool = False,
 ) -> None:
     """Put the page on the web: create a Hugging Face Space and upload all that it needs.
 
     Args:
         space: user/name of the Space.
+        static: upload the static arcade instead, which build-static has made; such a Space is free.
+        site: the folder with that static arcade.
         hardware: what it runs on, for instance cpu-basic, cpu-upgrade or zero-a10g; by default what your plan offers.
         private: make the Space private.
         dry_run: write what would be uploaded into runs/space and upload nothing.
     """
     from zoo import hub
-    from zoo.space import assemble
+    from zoo.space import assemble, assemble_static
 
     if hub.repository(space) != space:
         raise ValueError(f"{space!r} cannot be a Space: name it user/name")
+    if static and hardware:
+        raise ValueError("a static Space runs on no hardware: leave out --hardware or --static")
+    if site != SITE and not static:
+        raise ValueError(f"only a static Space takes the files of {site}: add --static, or leave out --site")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path("runs", "space") if dry_run else Path(scratch, "space")
         shutil.rmtree(folder, ignore_errors=True)
-        assemble(folder, zoo.entries())
+        if static:
+            assemble_static(folder, site, zoo.entries())
+        else:
+            assemble(folder, zoo.entries())
         if dry_run:
             print(f"{folder} holds the files for {space}; nothing was uploaded")
         else:
-            print(f"{hub.deploy_space(folder, space, hardware=hardware, private=private)} is being built")
+            sdk = "static" if static else "gradio"
+            url = hub.deploy_space(folder, space, sdk=sdk, hardware=hardware, private=private)
+            print(f"{url} is being built")
 
 
-def build_static(*, out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), processes: int = 2) -> None:
+def build_static(*, out: Path = SITE, app: str = "", agents: tuple[str, ...] = (), processes: int = 2) -> None:
     """Make a folder of plain files that any web server can host: recorded games, the zoo, How it works.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 try:
     from huggingface_hub import (
@@ -54,8 +54,8 @@ MOST_BYTES_OF_RUN = {".safetensors": 2**30, ".json": MAX_JSON_BYTES, ".jsonl": 2
 
 REASONS = {
     401: "the Hub does not accept the token: sign in again (on the command line: `hf auth login`, or HF_TOKEN)",
-    402: "Hugging Face asks to be paid: Gradio Spaces need PRO, or ZeroGPU hardware (--hardware zero-a10g), rented "
-    "machines a positive credit balance (huggingface.co/settings/billing)",
+    402: "Hugging Face asks to be paid: Gradio Spaces need PRO, or ZeroGPU hardware (--hardware zero-a10g), static "
+    "ones (--static) nothing, rented machines a positive credit balance (huggingface.co/settings/billing)",
     403: "the token may not do that: take one that may write to this namespace, and start Jobs to rent machines",
     404: "the Hub has no such repository, revision, file or job, or it is private: check the name, or sign in "
     "(on the command line: `hf auth login`)",
@@ -70,6 +70,9 @@ REPOSITORY = re.compile(r"(?!datasets/|spaces/)[\w-][\w.-]{0,95}/[\w-][\w.-]{0,9
 ADDRESS = re.compile(r"^(?:https?://[^/]*|(?:www\.)?(?:huggingface|hf)\.co)/|[?#].*", re.DOTALL)
 """What an address has before and behind the path."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
+
+SDK = Literal["gradio", "static"]
+"""What a Space runs: the app, or nothing."""
 
 Result = TypeVar("Result")
 
@@ -279,14 +282,14 @@ def collect(namespace: str, title: str, repos: Iterable[str]) -> str:
     return slug
 
 
-def deploy_space(folder: Path, space: str, *, hardware: str | None, private: bool) -> str:
-    """Makes `space` a Gradio Space that holds exactly the files of `folder`; returns its address. Raises HubError."""
+def deploy_space(folder: Path, space: str, *, sdk: SDK, hardware: str | None, private: bool) -> str:
+    """Makes `space` a Space that holds exactly the files of `folder`; returns its address. Raises HubError."""
     api, ends = HfApi(), time.monotonic() + PUBLISH_SECONDS
     url = patiently(
         ends,
         f"create the Space {space}",
         lambda: api.create_repo(
-            space, repo_type="space", space_sdk="gradio", space_hardware=hardware, private=private, exist_ok=True
+            space, repo_type="space", space_sdk=sdk, space_hardware=hardware, private=private, exist_ok=True
         ),
     )
     upload = partial(

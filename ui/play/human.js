@@ -5,12 +5,15 @@ import { brief, lay, make, paint, unpacked, whenResized, whileConnected } from "
 import { SHEET, share } from "../share.js";
 import { add, written } from "../watch/takeovers.js";
 import { KEYS, makeHands } from "./hands.js";
-import { BEAT, COUNT, SIGN_OF_LIFE, askRival, followRival, receive, tell, verdict } from "./live.js";
+import { BEAT, COUNT, SIGN_OF_LIFE, followRival, onServer, verdict } from "./live.js";
 
 const RIVAL = 15000; // milliseconds between questions how the agent does while the visitor plays
 
-/** @param {import("../chunk.js").Host} host */
-export function mount({ element, props, watch, trigger }) {
+/**
+ * @param {import("../chunk.js").Host} host
+ * @param {import("./live.js").Arena} arena
+ */
+export function mount({ element, props, watch, trigger }, arena = onServer("/arcade/live")) {
   if (!element.isConnected) return;
   const here = whileConnected(element);
   const root = /** @type {HTMLElement} */ (element.querySelector(".human"));
@@ -97,16 +100,16 @@ export function mount({ element, props, watch, trigger }) {
     draw("opening", "Get ready", "");
     say("");
     const { play, seed, speed } = match;
-    const refused = await receive("/arcade/live", { play, seed, speed }, mine.stop.signal, (message) => take(mine, message));
+    const refused = await arena.receive({ play, seed, speed }, mine.stop.signal, (message) => take(mine, message));
     if (mine !== game || mine.over) return;
     fail(mine, refused || (mine.about ? "The connection was lost, and your game with it." : "The server cannot be reached. Please try again."));
   }
 
-  async function take(mine, { header, data }) {
+  async function take(mine, { header, ...content }) {
     if (mine !== game) return;
     if (header.ended) return finish(mine, header.ended);
     if (header.game) begin(mine, header.game);
-    await show(mine, header, data);
+    await show(mine, header, content);
     if (mine !== game) return;
     mine.score += header.rewards[0];
     if (!header.game) add(mine.played, header.first - 1, header.actions[0]);
@@ -126,8 +129,8 @@ export function mount({ element, props, watch, trigger }) {
     canvas.height = about.height;
     mine.timers.push(setInterval(send, SIGN_OF_LIFE));
     if (match.agent) {
-      askRival(rivalOf(match)); // which lets it play on
-      mine.timers.push(setInterval(() => askRival(rivalOf(match)), RIVAL));
+      arena.askRival(rivalOf(match)); // which lets it play on
+      mine.timers.push(setInterval(() => arena.askRival(rivalOf(match)), RIVAL));
     }
     count();
   }
@@ -163,7 +166,7 @@ export function mount({ element, props, watch, trigger }) {
     hands.drop();
     send();
     draw("paused", "Paused", "Continue");
-    say("The game waits for you for a minute.");
+    say(arena.patience);
   }
 
   function act() {
@@ -191,7 +194,7 @@ export function mount({ element, props, watch, trigger }) {
   // --- What is held ---
 
   function send() {
-    if (game.about && !game.over) tell(game.about.id, game.messages++, game.state === "playing" ? hands.held() : null);
+    if (game.about && !game.over) arena.tell(game.about.id, game.messages++, game.state === "playing" ? hands.held() : null);
   }
 
   canvas.addEventListener("keydown", (event) => {
@@ -223,14 +226,15 @@ export function mount({ element, props, watch, trigger }) {
 
   // --- Pictures ---
 
-  async function show(mine, header, data) {
+  async function show(mine, header, /** @type {Omit<import("./live.js").Message, "header">} */ { data, paint: paintHere }) {
     const { width, height, rate } = mine.about;
-    const pictures = await unpacked(data, width * height);
+    const pictures = data && (await unpacked(data, width * height));
     const count = header.pictures[0];
     clearTimeout(mine.next);
     const turn = (index) => {
       if (mine !== game) return;
-      paint(canvas, pictures, index);
+      if (paintHere) paintHere(canvas, index);
+      else paint(canvas, pictures, index);
       if (index + 1 < count) mine.next = setTimeout(() => turn(index + 1), 1000 / rate / count);
     };
     turn(0);
@@ -252,7 +256,7 @@ export function mount({ element, props, watch, trigger }) {
     if (!why && match.agent) board.offer(linkOf(mine.played), mine.score);
     if (match.agent) {
       trigger("over", { play: match.play, seed: match.seed });
-      followRival(rivalOf(match), (rival) => {
+      followRival(arena, rivalOf(match), (rival) => {
         const stays = mine === game && root.isConnected;
         if (stays) report(rival, why);
         return stays;

@@ -7,7 +7,9 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from html import escape
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,13 +29,15 @@ from ui.agents.stills import still_of
 from ui.agents.tab import all_agents
 from ui.broadcast.chunks import header_of
 from ui.broadcast.guests import watchable
+from ui.play.routes import PLAYABLE
+from ui.play.tab import SPEED_WORDS, Set, set_up
 from ui.site.record import MOST_SECONDS, MOST_SECONDS_YOUNG, SEEDS, Recorded, record_all
 from ui.theme import CSS
 from ui.watch.tab import about, stages
 
 HERE = Path(__file__).parent
 GAMES, STILLS, SCRIPTS, WEIGHTS = "games", "stills", "js", "weights"
-PAGES = {"index.html": "Watch", "zoo.html": "Zoo", "how.html": "How it works"}
+PAGES = {"index.html": "Watch", "play.html": "Play", "zoo.html": "Zoo", "how.html": "How it works"}
 """What the pages are called, by their files."""
 INDEX, STYLE = "index.json", "arcade.css"
 PLAYED = ("CartPole-v1", "Pendulum-v1")
@@ -80,13 +84,16 @@ def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Reco
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(module.plain)
     (out / STYLE).write_text(CSS + (HERE / "site.css").read_text(encoding="utf-8"), encoding="utf-8")
-    write_pages(out, entries, scripts, app)
     told = [game._asdict() for game in games]
-    played = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
+    found = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
+    played = {name: told for name, told in found.items() if told}
+    match = played_by_hand(played)
+    write_pages(out, entries, scripts, app, match)
     index = {
         "agents": [described(entry, agents) for entry in entries],
         "games": told,
-        "played": {name: told for name, told in played.items() if told},
+        "played": played,
+        "play": match and {**match.screen, "speeds": SPEED_WORDS},
     }
     (out / INDEX).write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
     return games
@@ -140,6 +147,12 @@ def playable(entry: zoo.ZooEntry, out: Path, games: list[dict[str, Any]]) -> dic
     }
 
 
+def played_by_hand(played: Collection[str]) -> Set | None:
+    """The match that the page Play begins with, of a game that a browser plays itself; None where there is none."""
+    matches = (set_up({"play": name}) for name in PLAYABLE)
+    return next((match for match in matches if match.screen["agent"] in played), None)
+
+
 def is_linear(tensor: str) -> bool:
     """Whether a tensor of that name belongs to a linear layer of the heads, or is a policy's deviation."""
     return tensor.startswith(("policy.logits.", "policy.mean.", "policy.log_std", "value."))
@@ -152,30 +165,33 @@ def weights_of(agent: Agent) -> bytes:
     )
 
 
-def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str) -> None:
+def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, match: Set | None) -> None:
     """Writes all pages; what is on them comes from the tabs of the app."""
     agents = [entry.name for entry in entries]
-    watch = (HERE / "watch.html").read_text(encoding="utf-8")
-    write_page(out, "index.html", "Watch", watch, scripts, app)
-    write_page(out, "zoo.html", "Zoo", f'<div id="zoo">{static(all_agents(entries), agents)}</div>', scripts, app)
+    tabs = [file for file in PAGES if match or file != "play.html"]
+    frame = partial(write_page, out, tabs, scripts, app)
+    frame("index.html", "Watch", (HERE / "watch.html").read_text(encoding="utf-8"))
+    if match:
+        play = Template((HERE / "play.html").read_text(encoding="utf-8"))
+        frame("play.html", "Play", play.substitute(about=match.about))
+    frame("zoo.html", "Zoo", f'<div id="zoo">{static(all_agents(entries), agents)}</div>')
     for entry in entries:
-        body = f'<div id="zoo">{static(agent_page(entry), agents)}</div>'
-        write_page(out, f"zoo-{entry.name}.html", entry.name, body, scripts, app)
+        frame(f"zoo-{entry.name}.html", entry.name, f'<div id="zoo">{static(agent_page(entry), agents)}</div>')
     text = re.sub(r'href="\?tab=how#', 'href="#', how.lesson())
     there = f'href="{escape(app, quote=True)}?tab=retrain" target="_blank" rel="noopener"'
     text = re.sub(r'<a href="\?tab=retrain"[^>]*>(.*?)</a>', rf"<a {there}>\1</a>" if app else r"\1 of the app", text)
-    write_page(out, "how.html", "How it works", f'<article class="lesson">{text}</article>', scripts, app)
+    frame("how.html", "How it works", f'<article class="lesson">{text}</article>')
 
 
-def write_page(out: Path, file: str, title: str, body: str, scripts: str, app: str) -> None:
-    """Writes one page with the frame that all share."""
+def write_page(out: Path, tabs: list[str], scripts: str, app: str, file: str, title: str, body: str) -> None:
+    """Writes one page with the frame that all share; `tabs` are the pages that lead to all others."""
     front = "zoo.html" if file.startswith("zoo") else file
-    tabs = "".join(
-        f'<a href="{name}"{" aria-current=page" if name == front else ""}>{words}</a>' for name, words in PAGES.items()
+    links = "".join(
+        f'<a href="{name}"{" aria-current=page" if name == front else ""}>{PAGES[name]}</a>' for name in tabs
     )
-    live = f'<a href="{escape(app, quote=True)}" target="_blank" rel="noopener">Play and train in the app</a>'
+    live = f'<a href="{escape(app, quote=True)}" target="_blank" rel="noopener">Play Atari and train in the app</a>'
     frame = Template((HERE / "frame.html").read_text(encoding="utf-8"))
-    parts = {"title": escape(title), "tabs": tabs + (live if app else ""), "scripts": scripts, "body": body}
+    parts = {"title": escape(title), "tabs": links + (live if app else ""), "scripts": scripts, "body": body}
     (out / file).write_text(frame.substitute(parts), encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
-// CartPole and Pendulum played in the browser: Gymnasium's arithmetic, the agent's network, and the same pushes.
+// CartPole and Pendulum in the browser: Gymnasium's arithmetic, the agent's network, and the same pushes and takeovers.
 
-import { latest } from "../watch/recorded.js";
+import { read } from "../watch/takeovers.js";
 
 // --- Chance: numpy's SeedSequence and PCG64, which give a seed its first state ---
 
@@ -109,7 +109,8 @@ function layersOf(tensors, name) {
  * @property {number} steps after which it is over at the latest
  * @property {number[]} bounds of the first state, which is drawn evenly from between them
  * @property {(state: number[]) => number[]} seen what the agent sees
- * @property {(state: number[], action: number[]) => Moment} step `action` is what the policy's head says
+ * @property {(head: number[]) => any} choice the action that a policy's head says: a number, or real numbers
+ * @property {(state: number[], action: any) => Moment} step
  * @property {(state: number[], direction: number) => number[]} push
  * @property {(pen: CanvasRenderingContext2D, state: number[]) => void} draw
  */
@@ -118,7 +119,20 @@ const TAU = 0.02;
 const [GRAVITY, POLE_MASS, TOTAL_MASS, HALF_POLE, FORCE] = [9.8, 0.1, 1.1, 0.5, 10];
 const LEANS_TOO_FAR = (12 * 2 * Math.PI) / 360;
 const clipped = (value, most) => Math.max(-most, Math.min(most, value));
-const likeliest = (logits) => logits.indexOf(Math.max(...logits));
+
+// Math.sin differs between browsers in its last digit, which a game by hand would turn into another game within seconds: a
+// link is to show the same one everywhere. CartPole's angles are small enough for the series.
+function sine(angle) {
+  let sum = 1;
+  for (let k = 16; k > 1; k -= 2) sum = 1 - ((angle * angle) / (k * (k + 1))) * sum;
+  return angle * sum;
+}
+
+function cosine(angle) {
+  let sum = 1;
+  for (let k = 15; k > 0; k -= 2) sum = 1 - ((angle * angle) / (k * (k + 1))) * sum;
+  return sum;
+}
 
 /** @type {Record<string, Rules>} */
 export const RULES = {
@@ -126,9 +140,10 @@ export const RULES = {
     steps: 500,
     bounds: [0.05, 0.05, 0.05, 0.05],
     seen: (state) => state.map(Math.fround),
-    step([x, speed, lean, turn], logits) {
-      const force = likeliest(logits) === 1 ? FORCE : -FORCE;
-      const [cos, sin] = [Math.cos(lean), Math.sin(lean)];
+    choice: (logits) => logits.indexOf(Math.max(...logits)),
+    step([x, speed, lean, turn], action) {
+      const force = action === 1 ? FORCE : -FORCE;
+      const [cos, sin] = [cosine(lean), sine(lean)];
       const temp = (force + POLE_MASS * HALF_POLE * (turn * turn) * sin) / TOTAL_MASS;
       const turning = (GRAVITY * sin - cos * temp) / (HALF_POLE * (4 / 3 - (POLE_MASS * (cos * cos)) / TOTAL_MASS));
       const speeding = temp - (POLE_MASS * HALF_POLE * turning * cos) / TOTAL_MASS;
@@ -155,6 +170,7 @@ export const RULES = {
     steps: 200,
     bounds: [Math.PI, 1],
     seen: ([angle, speed]) => [Math.cos(angle), Math.sin(angle), speed].map(Math.fround),
+    choice: (means) => means,
     step([angle, speed], [mean]) {
       const torque = 2 * clipped(mean, 1);
       const circle = 2 * Math.PI;
@@ -188,137 +204,68 @@ export const RULES = {
  * @param {Rules} rules
  * @param {number} seed
  */
-function begun({ bounds }, seed) {
+export function begun({ bounds }, seed) {
   const random = randomOf(seed);
   return bounds.map((most) => -most + (most - -most) * random());
 }
 
 /**
- * One step of a game.
- * @typedef {{ state: number[], seen: number[], head: number[], value: number, reward: number, over: boolean }} Step
+ * One step of a game, with the state that it led to.
+ * @typedef {Moment & { seen: number[], head: number[], value: number, action: any }} Step
  */
 
+/** @typedef {(step: number) => number | undefined} Hand the action to take in the agent's place, if any */
+
 /**
- * Plays a whole game with the likeliest actions. Each step holds the state that it led to.
+ * The steps of a game, each with the likeliest action unless the hand plays it.
  * @param {string} env
  * @param {ReturnType<typeof tensorsOf>} tensors
  * @param {number} seed
  * @param {string} nudges as an address names them
- * @returns {{ begin: number[], steps: Step[] }}
+ * @param {Hand} hand
+ * @returns {Generator<Step, void>}
  */
-export function play(env, tensors, seed, nudges = "") {
+export function* stepsOf(env, tensors, seed, nudges, hand) {
   const rules = RULES[env];
   const heads = layersOf(tensors, tensors["policy.log_std"] ? "policy.mean" : "policy.logits");
   const values = layersOf(tensors, "value");
   const pushes = nudges ? nudges.split("-").map((text) => text.split(".")) : [];
   const pushed = (state, step) =>
     pushes.filter(([when]) => Number(when) === step).reduce((now, [, side]) => rules.push(now, side === "left" ? -1 : 1), state);
-  const begin = begun(rules, seed);
-  let state = pushed(begin, 0);
-  const steps = [];
-  while (!steps.at(-1)?.over) {
+  let state = begun(rules, seed);
+  for (let step = 0; step < rules.steps; step++) {
+    state = pushed(state, step);
     const seen = rules.seen(state);
     const head = heads(seen);
-    const moment = rules.step(state, head);
-    const over = moment.over || steps.length + 1 === rules.steps;
-    steps.push({ ...moment, over, seen, head, value: values(seen)[0] });
-    state = over ? moment.state : pushed(moment.state, steps.length);
+    const action = hand(step) ?? rules.choice(head);
+    const moment = rules.step(state, action);
+    const over = moment.over || step + 1 === rules.steps;
+    yield { ...moment, over, seen, head, value: values(seen)[0], action };
+    if (over) return;
+    state = moment.state;
   }
-  return { begin, steps };
 }
 
 /**
- * What the index says of an agent that can be played here; its recording tells the rest of the game.
- * @typedef {{ weights: Record<string, string>, shift: number, scale: number, about: import("../chunk.js").About }} Playable
+ * The hand that plays the steps of an address again.
+ * @param {string} takeovers
+ * @returns {Hand}
  */
-
-const SECONDS_OF_FIRST = 0.5; // of a chunk; the others are of one
-
-/**
- * A source that plays the games of some agents in the browser, and takes the others' from another source.
- * @param {Record<string, Playable>} agents
- * @param {URL} directory of their weights
- * @param {import("../watch/position.js").Source} others
- * @returns {import("../watch/position.js").Source}
- */
-export function playedHere(agents, directory, others) {
-  const fetched = /** @type {Map<string, Promise<ReturnType<typeof tensorsOf>>>} */ (new Map());
-  const game = latest((/** @type {string} */ key, /** @type {Playable} */ agent, /** @type {ReturnType<typeof tensorsOf>} */ tensors) => {
-    const [, seed, snapshot, nudges] = JSON.parse(key);
-    const about = { ...agent.about, seed, snapshot, nudges };
-    return cut(play(about.env, tensors, seed, nudges), about, agent, tensors);
-  });
-
-  function weights(file) {
-    const load = async () => {
-      const answer = await fetch(new URL(file, directory));
-      if (!answer.ok) throw new Error("the weights are missing");
-      return tensorsOf(await answer.arrayBuffer());
-    };
-    if (!fetched.has(file)) fetched.set(file, load());
-    return fetched.get(file).catch((error) => (fetched.delete(file), Promise.reject(error)));
-  }
-
-  return {
-    ...others,
-
-    async chunk(ticket, n, ahead, stop) {
-      const agent = agents[ticket.agent];
-      if (!agent || ticket.actions !== "greedy") return others.chunk(ticket, n, ahead, stop);
-      const { seed, snapshot, nudges = "" } = ticket;
-      const file = agent.weights[snapshot];
-      if (!file || !Number.isSafeInteger(Number(seed))) return { status: 404, error: "There is no such game." };
-      const tensors = await weights(file);
-      const played = game(JSON.stringify([ticket.agent, Number(seed), Number(snapshot), nudges]), agent, tensors)[n];
-      return played ? { status: 200, played } : { status: 204, error: "" };
-    },
-  };
+export function replayed(takeovers) {
+  const actions = read(takeovers).flatMap(({ step, runs }) => runs.flatMap(({ action, count }) => Array(count).fill(action)).map((action, i) => [step + i, action]));
+  const byStep = new Map(/** @type {[number, number][]} */ (actions));
+  return (step) => byStep.get(step);
 }
 
 /**
- * A game in chunks, as the server would cut it; instead of pictures each knows how to draw them.
- * @param {ReturnType<typeof play>} game
- * @param {import("../chunk.js").About} about
- * @param {Playable} agent
+ * A whole game.
+ * @param {string} env
  * @param {ReturnType<typeof tensorsOf>} tensors
- * @returns {import("../watch/position.js").Played[]}
+ * @param {number} seed
+ * @param {string} nudges
+ * @param {string} takeovers
+ * @returns {{ begin: number[], steps: Step[] }}
  */
-function cut({ begin, steps }, about, { shift, scale }, tensors) {
-  const deviation = [...(tensors["policy.log_std"]?.values ?? [])].map(Math.exp);
-  const rules = RULES[about.env];
-  const states = [begin, ...steps.map(({ state }) => state)];
-  const chunks = [];
-  for (let first = 0; first < steps.length; ) {
-    const start = first ? first + 1 : 0; // the first step shows the beginning too
-    const length = Math.round(about.rate * (first ? 1 : SECONDS_OF_FIRST)) - (first ? 0 : 1);
-    const part = steps.slice(first, first + length);
-    const header = {
-      ...(first ? {} : { game: about }),
-      first,
-      over: part.at(-1).over,
-      pictures: part.map((_, i) => (first + i ? 1 : 2)),
-      actions: part.map(({ head }) => (about.actions ? likeliest(head) : head)),
-      policies: part.map(({ head }) => (about.actions ? softmax(head) : [...head, ...deviation])),
-      values: part.map(({ value }) => value / scale - shift),
-      rewards: part.map(({ reward }) => reward),
-    };
-    const paint = (canvas, index) => {
-      const pen = canvas.getContext("2d");
-      pen.resetTransform();
-      pen.fillStyle = "#fff";
-      pen.fillRect(0, 0, canvas.width, canvas.height);
-      rules.draw(pen, states[start + index]);
-      pen.resetTransform();
-    };
-    chunks.push({ header, paint });
-    first += part.length;
-  }
-  return chunks;
-}
-
-function softmax(logits) {
-  const most = Math.max(...logits);
-  const powers = logits.map((logit) => Math.exp(logit - most));
-  const sum = powers.reduce((a, b) => a + b);
-  return powers.map((power) => power / sum);
+export function play(env, tensors, seed, nudges = "", takeovers = "") {
+  return { begin: begun(RULES[env], seed), steps: [...stepsOf(env, tensors, seed, nudges, replayed(takeovers))] };
 }

@@ -3,28 +3,33 @@ import { mount as mountZoo } from "../agents/zoo.js";
 import { runTimelines } from "../how/how.js";
 import { mount as mountPlayer } from "../watch/player.js";
 import { found, recordedGames } from "../watch/recorded.js";
-import { playedHere } from "./simulation.js";
 import { make } from "../chunk.js";
+import { MOST_LETTERS } from "../watch/takeovers.js";
+import { play } from "./play.js";
+import { playedHere } from "./played.js";
 
 const SEED = /^[0-9]{1,9}$/;
 const LAST_SEED = 1e9; // training has those above
 const NUDGES = /^[0-9]{1,6}\.(left|right)(-[0-9]{1,6}\.(left|right)){0,19}$/;
+const TAKEOVERS = /^[0-9]{1,6}\.([ab][0-9]{0,6})+(-[0-9]{1,6}\.([ab][0-9]{0,6})+)*$/;
 const PARTS = ["agent", "snapshot", "protocol", "seed"];
 
 /** @typedef {{ name: string, env: string, about: string, stages: Record<string, string> }} Agent */
 
 /** @type {Promise<{ agents: Agent[], games: import("../watch/recorded.js").Recorded[],
- * played: Record<string, import("./simulation.js").Playable> }>} */
+ * played: Record<string, import("./played.js").Playable>, play: import("./play.js").Playing | null }>} */
 const index = fetch(new URL("index.json", location.href)).then((answer) => answer.json());
 const directory = new URL("games/", location.href);
 const weights = new URL("weights/", location.href);
+const sourceOf = ({ games, played }) => playedHere(played, weights, recordedGames(games, directory));
 
 /**
  * Lets visitors choose among the games; each part of the choice offers what is recorded with the parts before it.
  * @param {HTMLElement} cabinet
  */
 async function watch(cabinet) {
-  const { agents, games, played } = await index;
+  const told = await index;
+  const { agents, games, played } = told;
   const element = /** @type {HTMLElement} */ (cabinet.querySelector(".player-box"));
   const another = /** @type {HTMLElement} */ (cabinet.querySelector(".another"));
   const props = { value: null };
@@ -32,7 +37,7 @@ async function watch(cabinet) {
 
   const values = (matching, part) => [...new Set(matching.map((game) => game[part]))];
   const words = {
-    agent: (value) => value,
+    agent: (value) => value.replaceAll("_", "_\u200b"), // a long name may break there
     snapshot: (value, agent) => agent.stages[value],
     protocol: (value) => value,
     seed: (value) => String(value),
@@ -58,7 +63,9 @@ async function watch(cabinet) {
     another.hidden = following(matching[0]) === matching[0].seed;
     const [{ seed, snapshot, actions, protocol }] = matching;
     const nudges = played[agent.name] && NUDGES.test(asked.nudges) ? asked.nudges : "";
-    return { agent: agent.name, seed, snapshot, actions, protocol, nudges };
+    const byHand = played[agent.name]?.about.controls && asked.takeovers?.length <= MOST_LETTERS && TAKEOVERS.test(asked.takeovers);
+    const takeovers = byHand ? asked.takeovers : "";
+    return { agent: agent.name, seed, snapshot, actions, protocol, nudges, takeovers };
   }
 
   // The seed after this one: the next number where games are played here, else the next that was recorded.
@@ -104,7 +111,7 @@ async function watch(cabinet) {
     return ticket;
   }
 
-  const go = (change) => open({ ...props.value, nudges: "", ...change });
+  const go = (change) => open({ ...props.value, nudges: "", takeovers: "", ...change });
 
   // The game that an address names.
   function arrive(asked) {
@@ -121,7 +128,7 @@ async function watch(cabinet) {
   another.addEventListener("click", () => go({ seed: String(following(props.value)) }));
   cabinet.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
   arrive(new URL(location.href).searchParams);
-  const source = playedHere(played, weights, recordedGames(games, directory));
+  const source = sourceOf(told);
   const visit = (_, { query }) => arrive(new URLSearchParams(query));
   mountPlayer({ element, props, watch: (_, act) => (show = act), trigger: visit }, { ...source, another: () => (another.hidden ? null : another) });
 }
@@ -132,7 +139,13 @@ async function zoo(element) {
   mountZoo({ element, props: {}, watch: () => {}, trigger: () => {} }, recordedGames(games, directory));
 }
 
-const pages = { "#watch": watch, "#zoo": zoo, ".lesson": runTimelines };
+/** @param {HTMLElement} cabinet */
+async function playByHand(cabinet) {
+  const told = await index;
+  play(cabinet, told.play, sourceOf(told));
+}
+
+const pages = { "#watch": watch, "#play": playByHand, "#zoo": zoo, ".lesson": runTimelines };
 for (const [selector, run] of Object.entries(pages)) {
   const part = /** @type {HTMLElement | null} */ (document.querySelector(selector));
   if (part) Promise.resolve(run(part)).catch(() => part.prepend(make("p", "", "A file of this page is missing. Reload it in a moment.")));

@@ -1,6 +1,7 @@
 // Games of a server: those that it has as files (see ui/recordings/routes.py), and those that it plays while they are
 // watched (see ui/broadcast/routes.py).
 import { base } from "../chunk.js";
+import { onServer } from "../play/live.js";
 import { LOOK_NOTE, found, latest, recordedGames } from "./recorded.js";
 import { chunkOf } from "./position.js";
 
@@ -23,6 +24,8 @@ export function query({ agent, seed, snapshot, actions, protocol, nudges, takeov
   const named = { agent, seed, snapshot, actions, protocol, nudges: nudges || undefined, takeovers: takeovers || undefined, ...more };
   return new URLSearchParams(Object.entries(named).filter(([, value]) => value !== undefined));
 }
+
+const takeovers = onServer("/arcade/takeover");
 
 /** @type {import("./position.js").Source} */
 export const server = {
@@ -48,7 +51,7 @@ export const server = {
     return { status: answer.status, ...(await answer.json()) };
   },
 
-  live: "/arcade/takeover",
+  live: () => takeovers,
   video: (ticket) => `${base}/arcade/video?${query(ticket)}`,
   another: (element) => element.closest(".cabinet")?.querySelector("#watch-another") ?? null,
   gif: (ticket, from) => `${base}/arcade/gif?${query(ticket, { from })}`,

@@ -1,9 +1,9 @@
 // Taking over: from the moment that is shown a visitor plays on, hands the controls back and takes them again, as often as
-// is wanted. All of it is one live game (see ui/play/taken.py); once it is finished, a game like any other, with a link.
+// is wanted. All of it is one live game (see ui/play/live.js); once it is finished, a game like any other, with a link.
 import * as address from "../address.js";
 import { brief, make } from "../chunk.js";
 import { KEYS, makeHands } from "../play/hands.js";
-import { BEAT, COUNT, SIGN_OF_LIFE, followRival, receive, tell, verdict } from "../play/live.js";
+import { BEAT, COUNT, SIGN_OF_LIFE, followRival, verdict } from "../play/live.js";
 import { SHEET, share } from "../share.js";
 import { query } from "./live.js";
 import { alone } from "./player_rival.js";
@@ -52,6 +52,7 @@ export function makeTakeover({
 
   /**
    * @typedef {object} Session
+   * @property {import("../play/live.js").Arena} arena
    * @property {"counting" | "mine" | "agent" | "paused"} state
    * @property {"mine" | "agent"} after what it was before the pause
    * @property {import("./takeovers.js").Takeover[]} takeovers
@@ -63,7 +64,8 @@ export function makeTakeover({
   /** @type {{ game: Game, rival: { return?: number, over?: boolean, error?: string } } | null} */
   let compared = null;
 
-  const offered = () => Boolean(source.live && current().about?.controls);
+  const arena = () => source.live?.(current().ticket);
+  const offered = () => Boolean(arena() && current().about?.controls);
 
   // Whether the visitor has the controls, or will have them after the countdown or the pause.
   const holding = () => Boolean(session) && (session.state === "paused" ? session.after : session.state) !== "agent";
@@ -88,7 +90,7 @@ export function makeTakeover({
     game.playing = true;
     game.drawn = -1; // what stands beside the picture is drawn anew
     const stop = new AbortController();
-    const mine = { state: /** @type {const} */ ("counting"), after: /** @type {const} */ ("mine"), takeovers, played: false, live: null, game, messages: 0, stop, timers: [] };
+    const mine = { arena: arena(), state: /** @type {const} */ ("counting"), after: /** @type {const} */ ("mine"), takeovers, played: false, live: null, game, messages: 0, stop, timers: [] };
     session = mine;
     owner = null;
     hands.lay(from.about.controls.buttons);
@@ -97,7 +99,7 @@ export function makeTakeover({
     canvas.focus({ preventScroll: true });
     count();
     const asked = Object.fromEntries(query(from.ticket, { from: first, speed: percent }));
-    receive(source.live, asked, stop.signal, (message) => hear(mine, message)).then((refused) => mine === session && finish(refused || LOST));
+    mine.arena.receive(asked, stop.signal, (message) => hear(mine, message)).then((refused) => mine === session && finish(refused || LOST));
   }
 
   function hear(mine, message) {
@@ -155,7 +157,7 @@ export function makeTakeover({
   function send() {
     if (!session?.live) return;
     const held = { mine: hands.held(), agent: ["agent"] }[session.state] ?? null;
-    tell(session.live.id, session.messages++, held);
+    session.arena.tell(session.live.id, session.messages++, held);
   }
 
   // The server ends the game that nobody reads any longer. What was played is a game of its own, of which all comes anew;
@@ -203,7 +205,7 @@ export function makeTakeover({
     rest.textContent = state === "paused" ? "Continue" : "Pause";
     rest.hidden = done.hidden = !session;
     curtain.hidden = !["counting", "paused"].includes(state);
-    hint.textContent = state === "counting" ? "" : "The game waits for you for a minute.";
+    hint.textContent = state === "counting" ? "" : session?.arena.patience ?? "";
     if (state === "counting") {
       const { keys, rule } = current().about.controls;
       hint.replaceChildren(make("span", "keys", `${keys} `), make("span", "touch", "Play with the buttons below. "), rule);
@@ -225,7 +227,7 @@ export function makeTakeover({
     if (compared?.game !== game) {
       compared = { game, rival: {} };
       const mine = compared;
-      followRival(query(alone(game.ticket)), (rival) => {
+      followRival(arena(), query(alone(game.ticket)), (rival) => {
         mine.rival = rival;
         if (compared === mine) tellResult();
         return compared === mine && root.isConnected;

@@ -24,7 +24,7 @@
  * @property {(game: Game, step: number, most: number) => Promise<{ looks?: Looks, status: number, error?: string }>} look what
  *   the agent looks at in a step, and perhaps in those after it
  * @property {string} lookNote what is said of it
- * @property {string} [live] where its games are taken over
+ * @property {(ticket: Ticket) => import("../play/live.js").Arena | null} [live] where a game is taken over, if it can be
  * @property {(ticket: Ticket) => string} [video] the address of a game as a file
  * @property {(ticket: Ticket, from: number) => string} [gif] the address of a stretch of it
  * @property {(element: HTMLElement) => HTMLElement | null} [another] the button that opens another game in this player,

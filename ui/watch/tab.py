@@ -33,7 +33,7 @@ from ui.watch.player import player, showing
 from ui.watch.strangers import FETCHES_AT_ONCE, invite, named
 from zoo import hub
 
-UNBROKEN = "\N{NO-BREAK SPACE}"
+UNBROKEN, BREAK = "\N{NO-BREAK SPACE}", "\N{ZERO WIDTH SPACE}"
 """Between a number and its sign."""
 
 
@@ -63,7 +63,7 @@ def build(page: gr.Blocks) -> Challenge:
     with gr.Column(elem_classes="cabinet"):
         stage = player("watch-player", "watch", showing(landing) | {"landing": True})
         with gr.Column(elem_classes="controls"):
-            agent = choice(names, label="Agent", elem_classes="games")
+            agent = choice(labelled(names), label="Agent", elem_classes="games")
             snapshot = choice(stages(first), label="Training", info="Watch it learn.")
             snapshot.value = 100
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
@@ -101,6 +101,11 @@ def build(page: gr.Blocks) -> Challenge:
     begun = gr.on([fetch.click, repo.submit], show_stranger, [repo, seed, agent], shown, **fetching)
     begun.success(js=into_view("watch-player"))
     return Challenge(challenge, agent, seed)
+
+
+def labelled(names: list[str]) -> list[tuple[str, str]]:
+    """Agents as a radio button wants them; a name too long for a line breaks after an underscore."""
+    return [(name.replace("_", f"_{BREAK}"), name) for name in names]
 
 
 def landing_ticket() -> Ticket:
@@ -150,7 +155,7 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
         raise refusal(escape(str(error))) from None
     names, agent = zoo_names(), watchable(ticket.agent)
     return Shown(
-        agent=gr.update(choices=names if agent.name in names else [*names, agent.name], value=agent.name),
+        agent=gr.update(choices=labelled(names if agent.name in names else [*names, agent.name]), value=agent.name),
         player=showing(ticket, at or None) | {"visit": asked.get("visit")},
         verdict=about(agent),
         seed=ticket.seed,
