@@ -78,7 +78,7 @@ export function play(cabinet, { speeds, ...game }, source) {
   }
   group.addEventListener("change", (event) => go({ speed: /** @type {HTMLInputElement} */ (event.target).value }));
   input.addEventListener("change", () => go({ seed: SEED.test(input.value) ? Number(input.value) : 0 }));
-  cabinet.querySelector(".another").addEventListener("click", () => go({ seed: (props.value.seed + 1) % LAST_SEED }));
+  cabinet.querySelector("button.quiet").addEventListener("click", () => go({ seed: (props.value.seed + 1) % LAST_SEED }));
   cabinet.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
 
   const events = { begin: leave, over: showRival, visit: ({ query }) => open(new URLSearchParams(query)) };
