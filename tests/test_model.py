@@ -10,13 +10,13 @@ from torch import nn
 from torch.nn import functional
 
 from a3c_core import model as model_file
-from a3c_core import worker
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import count_parameters, load_agent
 from a3c_core.envs import Spaces, spaces_of
 from a3c_core.model import ContinuousPolicy, DiscretePolicy, MultiDiscretePolicy, build_model, register_encoder
 from a3c_core.recipe import Recipe
 from tests import toy
+from training import engine
 from training.run import train
 
 T, B = 7, 3
@@ -386,7 +386,7 @@ class TwoUnits(torch.nn.Sequential):
 
 def test_an_encoder_of_ones_own_is_trained_saved_and_refused_where_it_is_not_registered(tmp_path, monkeypatch):
     monkeypatch.setattr(model_file, "REGISTERED_ENCODERS", registered := {})
-    monkeypatch.setattr(worker, "REGISTERED_ENCODERS", registered)
+    monkeypatch.setattr(engine, "REGISTERED_ENCODERS", registered)
     register_encoder("two_units", TwoUnits)
     recipe = Recipe(encoder="two_units", steps=64, workers=1, n_steps=(4,))
     list(train(recipe, tmp_path))

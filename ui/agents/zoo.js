@@ -30,6 +30,13 @@ export function mount({ element, watch, trigger }, source = server) {
     return null;
   }
 
+  // The same, for later: where nobody waits for it any more, nobody is told that it did not come.
+  function askFor(mine, n) {
+    const answer = part(mine, n);
+    answer.catch(() => {});
+    return answer;
+  }
+
   // Draws the pictures of one chunk at their pace; `begun` is when its first was due. Resolves to when the next is.
   async function show(mine, { data }, about, begun) {
     const pictures = await unpacked(data, about.width * about.height);
@@ -56,15 +63,13 @@ export function mount({ element, watch, trigger }, source = server) {
       if (!about) return;
       Object.assign(mine.canvas, { width: about.width, height: about.height });
       let first = Number(box.dataset.first);
-      if (playing !== mine) return; // what was asked for now would be refused, and nobody would hear of it
-      let next = part(mine, first);
+      let next = askFor(mine, first);
       let due = performance.now();
       for (let n = first; playing === mine && box.isConnected; ) {
         let now = await next;
         if (!now && n === first && first > 0) now = await part(mine, (n = first = 0)); // the game was over before
         n = !now || now.header.over || n + 1 >= first + PARTS ? first : n + 1;
-        next = part(mine, n);
-        next.catch(() => {}); // who waits for it is told
+        next = askFor(mine, n);
         if (now) due = await show(mine, now, about, due);
       }
     } catch {
