@@ -3,8 +3,9 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -21,17 +22,34 @@ def make(out: Path, tickets: Sequence[Ticket], *, processes: int) -> list[Record
 
     Raises ValueError where `out` holds something else, CheckpointError, HubError and OSError.
     """
-    if out.exists() and any(out.iterdir()) and not (out / INDEX).exists():
-        raise ValueError(f"{out} holds something else: name a directory that is new or was made by this command")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".recordings-") as scratch:  # the old stay until then
-        new = Path(scratch, out.name)
+    with made_anew(out, by=[INDEX]) as new:
         new.mkdir()
         games = record_all(tickets, new, processes=processes)
         write_index(games, new)
+    return games
+
+
+@contextmanager
+def made_anew(out: Path, *, by: Sequence[str]) -> Iterator[Path]:
+    """Where to make a directory that takes the place of `out`, which stays as it is until all is made.
+
+    Raises ValueError where `out` holds something else: what was made before has all the parts `by`.
+    """
+    if out.exists() and any(out.iterdir()) and not all((out / part).exists() for part in by):
+        raise ValueError(f"{out} holds something else: name a directory that is new or was made by this command")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".arcade-") as scratch:
+        new = Path(scratch, out.name)
+        yield new
         shutil.rmtree(out, ignore_errors=True)
         new.rename(out)
-    return games
+
+
+def process_for_each(processes: int) -> ProcessPoolExecutor:
+    """Plays several games at once, each job in a process of its own: a palette grows with the games of a process, and
+    the same game should give the same files."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1)
 
 
 def tickets_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[Protocol]) -> list[Ticket]:
@@ -50,10 +68,8 @@ def tickets_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[
 
 
 def record_all(tickets: Sequence[Ticket], directory: Path, *, processes: int) -> list[Recorded]:
-    """Records whole games, several at once. Each has a process of its own: a palette grows with the games of a process,
-    and the same game should give the same files."""
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+    """Records whole games, several at once."""
+    with process_for_each(processes) as pool:
         jobs = [pool.submit(record_one, ticket, directory) for ticket in tickets]
         for job in as_completed(jobs):
             game = job.result()

@@ -3,15 +3,11 @@
 import gzip
 import hashlib
 import json
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Collection
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from functools import partial
 from html import escape
-from multiprocessing import get_context
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
@@ -31,6 +27,7 @@ from ui.broadcast.chunks import header_of
 from ui.broadcast.guests import watchable
 from ui.play.routes import PLAYABLE
 from ui.play.tab import SPEED_WORDS, Set, set_up
+from ui.recordings.make import made_anew, process_for_each
 from ui.site.record import MOST_SECONDS, MOST_SECONDS_YOUNG, SEEDS, Recorded, record_all
 from ui.theme import CSS
 from ui.watch.tab import about, stages
@@ -57,15 +54,8 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
 
     Raises ValueError where `out` holds something else, CheckpointError, HubError and OSError.
     """
-    made_here = all((out / part).exists() for part in (INDEX, STYLE, GAMES))
-    if out.exists() and any(out.iterdir()) and not made_here:
-        raise ValueError(f"{out} holds something else: name a folder that is new or was made by this command")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".arcade-") as scratch:  # the old stays until all is made
-        new = Path(scratch, out.name)
+    with made_anew(out, by=[INDEX, STYLE, GAMES]) as new:
         games = fill(new, agents, app, processes=processes)
-        shutil.rmtree(out, ignore_errors=True)
-        new.rename(out)
     files = [path for path in out.rglob("*") if path.is_file()]
     return Built(games, len(files), sum(path.stat().st_size for path in files) / 1e6)
 
@@ -100,11 +90,9 @@ def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Reco
 
 
 def recorded(agents: list[str], directory: Path, *, processes: int) -> list[Recorded]:
-    """Records the games, of several agents at once. Each has a process of its own, so that its files do not depend on
-    what was recorded before: a palette grows with the games."""
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # drawn into an array, not in a window
+    """Records the games, of several agents at once."""
     asked = [(name, protocol) for name in agents for protocol in protocols_of(zoo.entries()[name].recipe.env)]
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+    with process_for_each(processes) as pool:
         jobs = {pool.submit(record_all, *each, directory): each for each in asked}
         found = {}
         for job in as_completed(jobs):
