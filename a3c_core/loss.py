@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     actions: Tensor
     """[T, N] or [T, N, ...]"""
     log_probs: Tensor
-    """[T, N] when the actions were taken."""
+    """[T, N] when the actions were taken; 0 where the recipe is on-policy."""
     advantages: Tensor
     """[T, N]"""
     returns: Tensor
@@ -102,10 +102,10 @@ def a3c_loss(model: ActorCritic, batch: Batch, recipe: Recipe) -> Losses:
         weight = (weight - weight.mean()) / (weight.std(correction=0) + 1e-8)
 
     log_probs = policy.log_prob(batch.actions)
-    if recipe.clip_ratio is None and not recipe.vtrace:
-        objective, clipped = weight * log_probs, torch.zeros(())
-    else:
+    if recipe.off_policy:
         objective, clipped = off_policy_objective(weight, log_probs, batch.log_probs, recipe)
+    else:
+        objective, clipped = weight * log_probs, torch.zeros(())
     policy_loss = -objective.mean()
     error = batch.returns - values
     value_loss = 0.5 * error.square().mean()

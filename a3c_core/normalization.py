@@ -107,6 +107,8 @@ class RolloutMoments:
 
     def add(self, rewards: np.ndarray, done: np.ndarray) -> None:
         """Takes in the rewards of a step and where an episode ended, each [B]."""
+        if not self._recipe.normalize_rewards:
+            return
         self._sums.append(self._recipe.gamma * self._discounted + scaled_rewards(rewards, self._recipe))
         self._discounted = np.where(done, 0.0, self._sums[-1])
 

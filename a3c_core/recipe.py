@@ -173,6 +173,11 @@ class Recipe:
         """The rollout length of worker `rank`."""
         return self.n_steps[rank % len(self.n_steps)]
 
+    @property
+    def off_policy(self) -> bool:
+        """Whether the loss asks how likely each action was when it was taken."""
+        return self.clip_ratio is not None or self.vtrace
+
     def learning_rate_at(self, steps: int) -> float:
         """The learning rate after `steps` steps of the run."""
         left = max(0.0, 1.0 - steps / self.steps)

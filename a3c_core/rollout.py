@@ -29,7 +29,7 @@ class Rollout(NamedTuple):
     discounts: Tensor
     """[T, B] gamma, or 0 where an episode ended (or a life, if the recipe says so): no value flows over its end."""
     log_probs: Tensor
-    """[T, B] log-probability of each action when it was taken."""
+    """[T, B] log-probability of each action when it was taken; 0 where the recipe is on-policy and nobody asks."""
     values: Tensor
     """[T+1, B] V of each observation, and of the one where the rollout stopped, by the weights that acted."""
     memory: Memory
@@ -68,7 +68,7 @@ class Stepper:
             with recording():
                 policy, value, self._memory = model(obs[None], reset[None], self._memory)
             action = policy.act()
-            log_prob = policy.log_prob(action)
+            log_prob = policy.log_prob(action) if recipe.off_policy else torch.zeros_like(value)
             self._obs, reward, terminated, truncated, info = self.envs.step(action[0].cpu().numpy())
             done = terminated | truncated
             learner_reward = learner_rewards(reward, recipe, unit)
