@@ -14,7 +14,7 @@ from benchmarks import load, pong, speed, time_to_solve
 from benchmarks.opening import Asked, all_opened, by_another
 from benchmarks.page_tables import picture_after
 from benchmarks.results import HERE, SCALING, SECTIONS, file_of, readme, scaling
-from benchmarks.training_tables import PEERS, activation_cache
+from benchmarks.training_tables import PEERS
 
 
 def test_the_command_lists_every_benchmark_and_runs_those_that_are_named(monkeypatch, capsys):
@@ -103,10 +103,3 @@ def test_speeds_are_compared_with_a_peer_of_the_same_network_alone():
 def test_a_table_of_seeds_is_of_the_default_seeds(name, task, option, main):
     seeds = {trial["seed"] for trial in trials_of(name) if task in (None, trial.get("task"))}
     assert seeds == set(range(default(main, option)))
-
-
-def test_what_the_activation_cache_saves_is_the_median_of_pairs():
-    seconds = [(True, 1.0), (False, 2.0), (True, 1.0), (False, 1.5), (True, 2.0), (False, 2.0)]
-    trials = [{"recipe": "a3c", "cached": cached, "steps": 600, "seconds": taken} for cached, taken in seconds]
-    table = activation_cache({"machine": {}, "trials": trials})[-1]
-    assert table.splitlines()[-1] == "| a3c | 300 | 600 | 1.50 | 1.00 to 2.00 |"
