@@ -1,7 +1,8 @@
-"""What a cluster costs against the processes of one machine: time to solve CartPole, speed on Pong, and slow links.
+"""What a cluster costs against the processes of one machine: CartPole, Pong, and slow links. Writes docs/scaling.md.
 
     pip install "a3c-arcade[atari,ray]"
-    python -m benchmarks.cluster    # over an hour, most of it for the delays; nothing else should run
+    python -m benchmarks.cluster                      # 50 minutes; nothing else should run
+    python -m benchmarks.cluster --parts cartpole     # one part again: the others stay as they are
 
 The cluster is simulated: nodes of one core each, on this machine. Local engine and cluster take turns, each training
 in a fresh process. The clock starts when the first update has been reported, so Ray's start is not counted; it is told
@@ -16,14 +17,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import tyro
 
-from benchmarks.results import machine
+from a3c_core.recipe import Recipe
+from benchmarks.results import file_of, machine, save
 
-GOALS = {"cartpole": 475.0, "pong": 18.0}
+GOALS = {"cartpole": 475.0, "pong": 18.0, "pong, three passes": 18.0}
+PASSES = {"passes": 3, "clip_ratio": 0.2}
+"""What makes Pong learn within 0.6M steps: see training/NOTES.md."""
+MARK = 50_000
+"""Steps from one point of a trial's curve to the next."""
+Part = Literal["cartpole", "speed", "pong", "delays"]
+PARTS: tuple[Part, ...] = ("cartpole", "speed", "pong", "delays")
 
 
 class Trial(NamedTuple):
@@ -50,6 +59,15 @@ class Trial(NamedTuple):
     """Mean of the log's lines."""
     messages: int
     megabytes: float
+    curve: list[tuple[int, float]]
+    """Steps and the mean return of the last 100 training episodes, every MARK steps."""
+
+
+def recipe_of(task: str) -> Recipe:
+    """The shipped recipe, or that of Pong with several passes."""
+    from training.recipes import RECIPES
+
+    return dataclasses.replace(RECIPES[task.split(",")[0]], **(PASSES if "passes" in task else {}))
 
 
 def trial(
@@ -67,7 +85,6 @@ def trial(
     import torch._dynamo  # noqa: F401  a first import, which the optimizer would do on the clock
 
     from training.engine import Cluster
-    from training.recipes import RECIPES
     from training.run import train
 
     started = time.perf_counter()
@@ -83,10 +100,10 @@ def trial(
             nodes.add_node(num_cpus=count)
         ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
         cluster = Cluster(address=nodes.address, compression=compression, delay=delay)
-    first, log = None, []
+    first, log, curve = None, [], []
     try:
         with tempfile.TemporaryDirectory() as directory:
-            recipe = dataclasses.replace(RECIPES[task], seed=seed, workers=workers)
+            recipe = dataclasses.replace(recipe_of(task), seed=seed, workers=workers)
             run = train(recipe, Path(directory) / "run", cluster=cluster)
             for progress in run:
                 now = time.perf_counter()
@@ -94,6 +111,8 @@ def trial(
                     first = (now, progress.steps)
                 elif progress.updates:
                     log.append(progress)
+                if progress.mean_return is not None and progress.steps >= MARK * (len(curve) + 1):
+                    curve.append((progress.steps, round(progress.mean_return, 1)))
                 solved = progress.episodes >= 100 and progress.mean_return >= GOALS[task]
                 if solved or (first and now - first[0] >= limit):
                     break
@@ -117,6 +136,7 @@ def trial(
         statistics.mean([line.staleness for line in log] or [0.0]),
         sum(line.messages or 0 for line in log),
         sum(line.megabytes or 0.0 for line in log),
+        curve,
     )
 
 
@@ -129,65 +149,67 @@ def alone(*arguments: str | float) -> Trial:
     return result
 
 
-def rate(trials: list[Trial], engine: str) -> float:
-    """Median steps per second of an engine's trials."""
-    return statistics.median(each.steps / each.seconds for each in trials if each.engine == engine)
+def trials_of(
+    part: Part, *, seeds: int, workers: int, many: int, delays: tuple[float, ...], seconds: dict[Part, float]
+) -> Iterator[Trial]:
+    """All trials of a part, one at a time."""
+    most = seconds[part]
+    if part == "cartpole":
+        for seed in range(seeds):
+            for engine in ("local", "cluster"):
+                yield alone("cartpole", engine, workers, 0, "float32", seed, most)
+    elif part == "speed":
+        for number in range(3):
+            for engine in ("local", "cluster"):
+                yield alone("pong", engine, workers, 0, "float32", number, most)
+    elif part == "pong":
+        for seed in range(2):
+            yield alone("pong, three passes", "cluster", workers, 0, "float32", seed, most)
+    else:
+        for delay in delays:
+            yield alone("pong, three passes", "cluster", workers, delay, "float32", 0, most)
+        yield alone("pong, three passes", "cluster", workers, delays[-1], "bfloat16", 0, most)
+        for delay in (delays[0], delays[-1]):
+            yield alone("pong, three passes", "cluster", many, delay, "float32", 0, most, workers)
 
 
 def main(
+    parts: tuple[Part, ...] = PARTS,
     seeds: int = 5,
     workers: int = 2,
-    cartpole_seconds: float = 60.0,
-    pong_seconds: float = 120.0,
-    pong_trials: int = 3,
+    many: int = 8,
     delays: tuple[float, ...] = (0.0, 0.05, 0.2),
-    delay_seconds: float = 600.0,
-    out: Path | None = None,
+    cartpole_seconds: float = 60.0,
+    speed_seconds: float = 60.0,
+    pong_seconds: float = 900.0,
+    delay_seconds: float = 240.0,
+    keep: bool = True,
 ) -> None:
-    """Run all trials, one at a time, and print a line of JSON for each and the ratios.
+    """Run all trials, one at a time, and write results/cluster.json and docs/scaling.md.
 
     Args:
+        parts: what is measured; the results of other parts are kept as they are.
         seeds: CartPole's trainings of each engine, of seeds 0, 1 and so on.
         workers: of each training; the cluster has a node for each.
-        cartpole_seconds: after which a training of CartPole is given up.
-        pong_seconds: how long each engine trains Pong for its speed.
-        pong_trials: Pong's trainings of each engine.
+        many: workers on as many nodes, to see whether more of them hide a delay.
         delays: seconds added to each round trip on Pong.
+        cartpole_seconds: after which a training of CartPole is given up.
+        speed_seconds: how long each engine trains Pong for its speed.
+        pong_seconds: after which a training of Pong is given up.
         delay_seconds: how long Pong is trained with each delay.
-        out: a file for all trials and this machine, as JSON.
+        keep: write the results; --no-keep only prints them.
     """
-    engines = ("local", "cluster")
-    solve = [
-        alone("cartpole", engine, workers, 0, "float32", seed, cartpole_seconds)
-        for seed in range(seeds)
-        for engine in engines
-    ]
-    for engine in engines:
-        ours = [each for each in solve if each.engine == engine]
-        median = statistics.median(each.seconds if each.solved else float("inf") for each in ours)
-        print(f"cartpole, {engine}: {sum(each.solved for each in ours)} of {seeds} solved, median {median:.1f} s")
-    speed = [
-        alone("pong", engine, workers, 0, compression, number, pong_seconds)
-        for number in range(pong_trials)
-        for engine, compression in (("local", "float32"), ("cluster", "float32"))
-    ]
-    if speed:
-        print(f"pong: the cluster makes {rate(speed, 'cluster') / rate(speed, 'local'):.0%} of the local steps/s")
-    slow = [
-        alone("pong", "cluster", workers, delay, compression, 0, delay_seconds)
-        for delay in delays
-        for compression in ("float32", "bfloat16")
-    ]
-    for each in slow:
-        score = "none yet" if each.mean_return is None else f"{each.mean_return:.1f}"
-        print(
-            f"pong, {1000 * each.delay:.0f} ms, {each.compression}: {each.steps / each.seconds:.0f} steps/s, staleness "
-            f"{each.staleness:.2f}, mean return {score} after {each.steps:,} steps"
-        )
-    trials = [*solve, *speed, *slow]
-    if out:
+    seconds: dict[Part, float] = dict(
+        zip(PARTS, (cartpole_seconds, speed_seconds, pong_seconds, delay_seconds), strict=True)
+    )
+    path = file_of("cluster")
+    result = json.loads(path.read_text()) if path.exists() else {}
+    for part in parts:
+        trials = trials_of(part, seeds=seeds, workers=workers, many=many, delays=delays, seconds=seconds)
         told = machine("torch", "gymnasium", "ale-py", "ray")
-        out.write_text(json.dumps({"machine": told, "trials": [each._asdict() for each in trials]}, indent=1) + "\n")
+        result[part] = {"machine": told, "trials": [trial._asdict() for trial in trials]}
+        if keep:
+            save("cluster", result)
 
 
 if __name__ == "__main__":

@@ -91,9 +91,9 @@ def readme() -> str:
 
 
 def scaling() -> str:
-    """docs/scaling.md, from the result alone."""
-    path = file_of("scaling")
-    return page(json.loads(path.read_text()) if path.exists() else None)
+    """docs/scaling.md, from the results alone."""
+    paths = (file_of("scaling"), file_of("cluster"))
+    return page(*(json.loads(path.read_text()) if path.exists() else None for path in paths))
 
 
 if __name__ == "__main__":

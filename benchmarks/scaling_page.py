@@ -1,5 +1,7 @@
 """docs/scaling.md: the plan to a thousand machines, with the figures that `benchmarks.scaling` has measured."""
 
+import math
+import statistics
 from pathlib import Path
 
 from benchmarks.scaling import COMPRESSIONS, Costs, Network, Prediction, costs_of, limits, remedies, simulate
@@ -13,16 +15,19 @@ PLAN = Path(__file__).with_name("scaling.md")
 """The text of the page."""
 UNMEASURED = """## Figures
 
-None yet: run `python -m benchmarks.scaling measure` on a machine where nothing else runs, which writes them here.
-"""
+None yet: run `python -m benchmarks.scaling measure` on a machine where nothing else runs, which writes them here."""
 
 
-def page(result: dict | None) -> str:
-    """The whole page; `result` is None as long as nothing is measured."""
+def page(result: dict | None, cluster: dict | None = None) -> str:
+    """The whole page, from what `benchmarks.scaling` and `benchmarks.cluster` have measured; None is nothing yet."""
     plan = PLAN.read_text(encoding="utf-8")
-    if result is None:
-        return f"{plan}\n{UNMEASURED}"
-    measured = [
+    sections = [*(cluster_sections(cluster) if cluster else []), *(model_sections(result) if result else [UNMEASURED])]
+    return f"{plan}\n" + "\n\n".join(sections) + "\n"
+
+
+def model_sections(result: dict) -> list[str]:
+    """The costs of messages, and what the model makes of them."""
+    return [
         "## Figures",
         f"`python -m benchmarks.scaling measure` (its first lines tell how). {where(result)}",
         "### What a message costs",
@@ -40,7 +45,69 @@ def page(result: dict | None) -> str:
         f"Predicted for Pong on {MACHINES[-1]} machines of {CORES} workers, {next(iter(NETWORKS))}.",
         remedies_table(result, next(iter(NETWORKS.values()))),
     ]
-    return f"{plan}\n" + "\n\n".join(measured) + "\n"
+
+
+def cluster_sections(result: dict) -> list[str]:
+    """What the engine of a cluster costs on this machine."""
+    sections = [
+        "## What a cluster costs",
+        "`python -m benchmarks.cluster` (its first lines tell how). Each node has one core, and all are on one machine, "
+        "so there are no links. The seconds begin with the first update.",
+    ]
+    titles = {
+        "cartpole": (
+            "CartPole until the mean return of the last 100 training episodes is 475",
+            engines_table,
+        ),
+        "speed": ("Steps per second on Pong", engines_table),
+        "pong": ("Pong on the cluster until that mean is 18, three clipped passes", curves_table),
+        "delays": ("Pong with a delay in each round trip, three clipped passes", curves_table),
+    }
+    for part, (title, told) in titles.items():
+        if part in result:
+            sections += [f"### {title}", where(result[part]), told(result[part]["trials"])]
+    return sections
+
+
+def engines_table(trials: list[dict]) -> str:
+    """One row per engine: medians over its trials, and the ratio to the local one."""
+    rows, local = [], None
+    for engine in dict.fromkeys(trial["engine"] for trial in trials):
+        ours = [trial for trial in trials if trial["engine"] == engine]
+        solved = [trial["seconds"] if trial["solved"] else math.inf for trial in ours]
+        cells = [f"{sum(trial['solved'] for trial in ours)} of {len(ours)}", f"{statistics.median(solved):.1f}"]
+        if not any(trial["solved"] for trial in ours):  # a stretch that was to last so long
+            cells = ["", ""]
+        rates = [trial["steps"] / trial["seconds"] for trial in ours]
+        starts = statistics.median(trial["start_seconds"] for trial in ours)
+        local = local or (statistics.median(solved), statistics.median(rates))
+        longer = f"{statistics.median(solved) / local[0]:.2f}" if cells[0] else ""
+        faster = f"{statistics.median(rates) / local[1]:.0%}"
+        speed = (f"{statistics.median(rates):,.0f}", faster, f"{min(rates):,.0f} to {max(rates):,.0f}")
+        rows.append((engine, *cells, longer, *speed, f"{starts:.1f}"))
+    head = ("engine", "solved", "seconds", "times local", "steps/s", "of local", "slowest to fastest", "start, s")
+    return table(head, rows)
+
+
+def curves_table(trials: list[dict]) -> str:
+    """One row per trial: its speed, its messages, and the mean return by steps."""
+    points = sorted({100_000 * round(steps / 100_000) for trial in trials for steps, _ in trial["curve"]})
+    rows = []
+    for trial in trials:
+        seconds = trial["seconds"]
+        by_steps = {100_000 * round(steps / 100_000): score for steps, score in trial["curve"] if _near(steps)}
+        row = (trial["workers"], f"{1000 * trial['delay']:.0f} ms", trial["compression"], trial["seed"])
+        rates = (f"{trial['steps'] / seconds:,.0f}", f"{trial['staleness']:.2f}")
+        sent = (f"{trial['messages'] / seconds:.1f}", f"{trial['megabytes'] / seconds:.1f}")
+        reached = f"{seconds:.0f} s" if trial["solved"] else f"not in {seconds:.0f} s"
+        rows.append((*row, *rates, *sent, reached, *(by_steps.get(point, "") for point in points)))
+    head = ("workers", "delay", "type", "seed", "steps/s", "staleness", "messages/s", "MB/s", "mean of 18 after")
+    return table((*head, *(f"{point / 1e6:.1f}M" for point in points)), rows)
+
+
+def _near(steps: int) -> bool:
+    """Whether a point of a curve is told at the next round number of steps."""
+    return abs(steps - 100_000 * round(steps / 100_000)) < 25_000
 
 
 def costs_table(result: dict) -> str:

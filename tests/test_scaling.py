@@ -107,3 +107,20 @@ def test_the_page_shows_what_was_measured_and_before_that_no_figure():
         shown = page(made_up)
     assert "| pong | float32 | 2.70 | 1.00 | 2.00 | 3.00 | 100.0 | 160 |" in shown
     assert "| 1 | 1,500 | 1,553 | 1.04 | 0.00 | 0.00 |" in shown  # 160 steps in 0.1 + 0.001 + 0.002 s
+
+
+def test_the_page_tells_what_a_cluster_costs():
+    def trial(engine, seconds, *, solved=True, **others):
+        made = {"engine": engine, "workers": 2, "delay": 0.05, "compression": "float32", "seed": 0, "solved": solved}
+        counts = {"start_seconds": 8.0, "seconds": seconds, "steps": 1000, "messages": 20, "megabytes": 50.0}
+        return made | counts | {"staleness": 0.5, "curve": [(50_300, -21.0), (100_200, -20.5)]} | others
+
+    both = [trial("local", 1.0), trial("local", 2.0), trial("cluster", 2.0), trial("cluster", 4.0)]
+    slow = [trial("cluster", 10.0, solved=False), trial("cluster", 5.0, delay=0.0, curve=[(200_400, 3.0)])]
+    shown = page(None, {"cartpole": {"machine": {}, "trials": both}, "delays": {"machine": {}, "trials": slow}})
+    assert "| local | 2 of 2 | 1.5 | 1.00 | 750 | 100% | 500 to 1,000 | 8.0 |" in shown
+    assert "| cluster | 2 of 2 | 3.0 | 2.00 | 375 | 50% | 250 to 500 | 8.0 |" in shown
+    assert "| 2 | 50 ms | float32 | 0 | 100 | 0.50 | 2.0 | 5.0 | not in 10 s | -20.5 |  |" in shown
+    assert "| 2 | 0 ms | float32 | 0 | 200 | 0.50 | 4.0 | 10.0 | 5 s |  | 3.0 |" in shown
+    stretch = [trial("local", 1.0, solved=False), trial("cluster", 2.0, solved=False)]
+    assert "| cluster |  |  |  | 500 | 50% |" in page(None, {"speed": {"machine": {}, "trials": stretch}})
