@@ -51,8 +51,8 @@ def cluster_sections(result: dict) -> list[str]:
     """What the engine of a cluster costs on this machine."""
     sections = [
         "## What a cluster costs",
-        "`python -m benchmarks.cluster` (its first lines tell how). Each node has one core, and all are on one machine, "
-        "so there are no links. The seconds begin with the first update.",
+        "`python -m benchmarks.cluster` (its first lines tell how). Each node has one core. All are on one machine, so "
+        "there are no links. The seconds begin with the first update.",
     ]
     titles = {
         "cartpole": (
