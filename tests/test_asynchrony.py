@@ -201,7 +201,18 @@ def test_the_page_in_docs_says_what_the_record_says():
     assert {path.name for path in asynchrony.PICTURES.glob("*.svg")} == set(pictures(record()))
 
 
-def test_an_ablation_compares_with_its_base(both):
+def test_of_few_trainings_only_successes_are_told(both):
+    (found,) = ablation_findings(both.studies[1])
+    assert (
+        found.text
+        == "A mean return of 195 was reached by 2 of 2 trainings of “base” and 2 of 2 trainings of “own <b>”."
+    )
+    unlike = study(*pair(2, 1000, 1000), *pair(2, 9, 9, setting="own", reached={"195": None, "475": None}))
+    assert ablation_findings(unlike)[0].text.endswith(" 2 of 2 trainings of “base”; of all other kinds, 0 of 2.")
+
+
+def test_an_ablation_compares_with_its_base(both, monkeypatch):
+    monkeypatch.setattr("ui.asynchrony.findings.FEWEST", 2)
     told = dict(ablation_findings(both.studies[1]))
     assert told["Steps"].startswith("“own <b>” needed more steps to a mean return of 475 than the base: ")
     base, own = both.studies[1].ways

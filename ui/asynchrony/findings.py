@@ -19,6 +19,10 @@ HANDOVERS = {
 }
 
 
+FEWEST = 4
+"""Trainings of a kind from which intervals are told: with three, chance alone parts one pair of equal kinds in ten."""
+
+
 class Question(NamedTuple):
     """One measure as a question, and how to say any answer."""
 
@@ -120,9 +124,23 @@ def handover_findings(study: Study) -> list[Finding]:
 
 
 def ablation_findings(study: Study) -> list[Finding]:
-    """What each change of the recipe did to it."""
+    """What each change of the recipe did to it; of few trainings, only how many got how far."""
+    if min(way.seeds for way in study.ways) < FEWEST:
+        return [Finding("Too few trainings for intervals", successes(study))]
     found = [Finding(each.title, asked(study, each, study.ways, BASE, "the base")) for each in QUESTIONS[:4]]
     return [finding for finding in found if finding.text]
+
+
+def successes(study: Study) -> str:
+    """How many trainings of each kind got to the lowest goal that any got to."""
+    goal = next((goal for goal in study.goals if any(way.reached[goal] for way in study.ways)), None)
+    if goal is None:
+        return "No training got to any goal."
+    able = [way for way in study.ways if way.reached[goal]]
+    others = [way for way in study.ways if not way.reached[goal]]
+    counts = listed(f"{way.reached[goal]} of {way.seeds} trainings of {name_in(study, way)}" for way in able)
+    rest = f"; of all other kinds, 0 of {sum(way.seeds for way in others)}" if others else ""
+    return f"A mean return of {goal} was reached by {counts}{rest}."
 
 
 def asynchronous(study: Study) -> list[Way]:
