@@ -1,8 +1,8 @@
 """What opening the page costs a browser that has nothing of it yet: of the app, and of the static arcade.
 
     pip install -r requirements-dev.txt
-    python -m benchmarks.page_weight                      # some minutes: most of them make the static arcade
-    python -m benchmarks.page_weight --checkout ../older  # and of another checkout, in turns with this one
+    python -m benchmarks.page_weight                      # ten minutes, most of which make the static arcade
+    python -m benchmarks.page_weight --checkout ../older  # twenty: another checkout, in turns with this one
 
 The app runs as visitors meet it, the static arcade lies behind `python -m http.server`, which compresses nothing. Each
 round starts a Chromium with an empty profile on this machine and opens the page; what a network adds is left out. All
@@ -86,7 +86,7 @@ def served_files(directory: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", directory]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         if not wait_until(lambda: answers(port), 30):
             raise ConnectionError("python -m http.server does not answer")
