@@ -20,6 +20,7 @@ slow: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/oxlint --deny-warnings
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -37,6 +37,32 @@ def waits(result: dict) -> list[str]:
     ]
 
 
+def page_weight(result: dict) -> list[str]:
+    """The section on what a page costs a browser."""
+    pages: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for opening in result["openings"]:
+        pages.setdefault((opening["page"], opening["commit"]), []).append(opening)
+    rows = [
+        (
+            page,
+            commit,
+            f"{median(each['requests'] for each in group):.0f}",
+            f"{median(each['bytes'] for each in group) / 1000:,.0f}",
+            f"{median(each['processor_seconds'] for each in group):.2f}",
+            f"{median(each['seconds'] for each in group):.2f}",
+            f"{max(each['seconds'] for each in group):.2f}",
+        )
+        for (page, commit), group in pages.items()
+    ]
+    return [
+        "## What a page weighs",
+        "`python -m benchmarks.page_weight` (its first lines tell how). Up to the first picture, in a Chromium that "
+        "has nothing of the page yet, on the machine that serves.",
+        where(result),
+        table(("", "commit", "requests", "kB", "processor, s", "first picture, s", "slowest"), rows),
+    ]
+
+
 def key_to_frame(result: dict) -> list[str]:
     """The section on playing by hand."""
     rows = [

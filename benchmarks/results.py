@@ -14,7 +14,7 @@ import torch
 
 from a3c_core.devices import encoder_dtype
 from a3c_core.recipe import Recipe
-from benchmarks.page_tables import endurance, freed, key_to_frame, load, waits
+from benchmarks.page_tables import endurance, freed, key_to_frame, load, page_weight, waits
 from benchmarks.scaling_page import page
 from benchmarks.training_tables import encoders, pong, speed, time_to_solve
 
@@ -30,6 +30,7 @@ SECTIONS = {
         time_to_solve,
         pong,
         waits,
+        page_weight,
         key_to_frame,
         freed,
         load,

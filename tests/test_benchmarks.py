@@ -12,9 +12,11 @@ import pytest
 from benchmarks import __main__ as program
 from benchmarks import load, pong, speed, time_to_solve
 from benchmarks.opening import Asked, all_opened, by_another
-from benchmarks.page_tables import picture_after
+from benchmarks.page_tables import page_weight, picture_after
+from benchmarks.page_weight import opening
 from benchmarks.results import HERE, SCALING, SECTIONS, file_of, readme, scaling
 from benchmarks.training_tables import PEERS
+from tests.browsing import needs_chromium
 
 
 def test_the_command_lists_every_benchmark_and_runs_those_that_are_named(monkeypatch, capsys):
@@ -103,3 +105,27 @@ def test_speeds_are_compared_with_a_peer_of_the_same_network_alone():
 def test_a_table_of_seeds_is_of_the_default_seeds(name, task, option, main):
     seeds = {trial["seed"] for trial in trials_of(name) if task in (None, trial.get("task"))}
     assert seeds == set(range(default(main, option)))
+
+
+@needs_chromium
+def test_an_opening_of_the_page_is_measured_up_to_its_first_picture(app, browser):
+    found = opening(browser, app.url)
+    assert found.requests > 20
+    assert found.bytes > 100_000
+    assert 0 < found.seconds < 60
+    assert found.processor_seconds > 0
+
+
+def test_the_weight_of_a_page_is_the_median_of_its_openings():
+    parts = ("requests", "bytes", "seconds", "processor_seconds")
+    costs = {"aaa": [(9, 3000, 0.5, 1.0), (9, 5000, 0.25, 3.0), (10, 4000, 1.0, 2.0)], "bbb": [(7, 1000, 0.25, 0.5)]}
+    openings = [
+        {"page": "app", "commit": commit, **dict(zip(parts, cost, strict=True))}
+        for commit, group in costs.items()
+        for cost in group
+    ]
+    table = page_weight({"machine": {}, "openings": openings})[-1]
+    assert table.splitlines()[2:] == [
+        "| app | aaa | 9 | 4 | 2.00 | 0.50 | 1.00 |",
+        "| app | bbb | 7 | 1 | 0.50 | 0.25 | 0.25 |",
+    ]

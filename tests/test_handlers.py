@@ -4,6 +4,7 @@ import re
 from types import SimpleNamespace
 
 import gradio as gr
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from tests.anything import ANYTHING, TEXT
+from tests.serving import App
 from ui.agents import tab as agents
 from ui.board.routes import ROUTES as BOARD_ROUTES
 from ui.broadcast.routes import ROUTES
@@ -56,6 +58,21 @@ def test_a_handler_shows_something_or_says_why_not(handler, values, data):
     assert re.fullmatch(r"\S.{,400}\.", said, re.DOTALL)
     assert "<b>" not in said
     assert not traced
+
+
+def test_nothing_is_refused_outside_the_queue(app: App):
+    """Gradio's page shows no sentence of what is refused there."""
+    told = {"query": "play=no+game&tab=retrain&game=no+game&agent=no+agent"}
+    unqueued = [each for each in httpx.get(f"{app.url}config").json()["dependencies"] if not each["queue"]]
+    asked = [each for each in unqueued if each["backend_fn"]]
+    assert len(asked) > 10
+    refused = []
+    for each in asked:
+        body = {"data": [None] * len(each["inputs"]), "fn_index": each["id"], "session_hash": "h", "event_data": told}
+        answer = httpx.post(f"{app.url}gradio_api/run/predict", json=body)
+        if answer.status_code != 200:
+            refused.append((each["targets"], answer.text))
+    assert not refused
 
 
 PLACES = (

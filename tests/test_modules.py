@@ -1,6 +1,5 @@
 """The page's scripts: how they are sent, what types they have, and the arithmetic that needs no page."""
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from ui.modules import ROUTES, modules, mounted, version
+from ui.modules import IMPORT, ROUTES, modules, mounted, needed, version
 
 ROOT = Path(__file__).parents[1]
 CLIENT = TestClient(Starlette(routes=ROUTES))
@@ -32,9 +31,15 @@ def test_other_versions_and_files_are_not_there(path):
 
 def test_every_import_leads_to_a_module():
     for name, module in modules().items():
-        for wanted in re.findall(r'^import .* from "(.*)";$', module.plain.decode(), re.MULTILINE):
+        for wanted in IMPORT.findall(module.plain.decode()):
             assert (ROOT / "ui" / name).parent.joinpath(wanted).resolve().is_relative_to(ROOT / "ui")
             assert (ROOT / "ui" / name).parent.joinpath(wanted).is_file(), (name, wanted)
+
+
+def test_a_module_needs_all_that_is_imported_on_the_way():
+    assert needed("board/board.js") == ("board/board.js", "board/days.js", "chunk.js")
+    for name, module in modules().items():
+        assert module.plain.decode().count("\nimport ") == len(IMPORT.findall(module.plain.decode())), name
 
 
 def test_a_component_names_its_module_and_its_events():

@@ -25,7 +25,7 @@ from ui.broadcast.chunks import Ticket, chunks, header_of, palette_of, pixels_of
 from ui.broadcast.guests import LANDING, zoo_names
 from ui.broadcast.routes import ticket_of
 from ui.broadcast.stream import BROADCASTS
-from ui.modules import FOREVER
+from ui.modules import FOREVER, scripts
 from ui.recordings import __main__ as program
 from ui.recordings import shelf
 from ui.recordings.make import make
@@ -191,13 +191,13 @@ def test_a_page_names_the_first_file_of_its_game_and_nothing_is_played_for_it():
     with TestClient(Starlette(routes=[Route("/", page)], middleware=[Middleware(BeginEarly)])) as visitor:
         for query, name in (("", LANDING), ("?agent=cartpole&at=7", "cartpole")):
             ticket = ticket_of({"agent": name})
-            links = visitor.get(f"/{query}").headers.get_list("link")
-            assert [link.partition(">")[0] for link in links] == [
-                f"<{PLACE}",
-                f"<{PLACE}{recording_of(ticket).files[0]}",
-            ]
+            links = visitor.get(f"/{query}").headers["link"].split(", ")
+            fetched = [link.partition(">")[0] for link in links if "as=fetch" in link]
+            assert fetched == [f"<{PLACE}", f"<{PLACE}{recording_of(ticket).files[0]}"]
+            assert {f"<{each}>; rel=modulepreload" for each in scripts("watch/player.js")} < set(links)
             assert BROADCASTS.found(ticket) is None
-        for query in ("?agent=cartpole&seed=90213", "?agent=nobody", "?tab=how", "?play=pong"):
+        assert "as=fetch" not in visitor.get("/?agent=cartpole&seed=90213").headers["link"]
+        for query in ("?agent=nobody", "?tab=how", "?play=pong"):
             assert "link" not in visitor.get(f"/{query}").headers
         assert wait_until(lambda: BROADCASTS.found(ticket_of({"agent": "cartpole", "seed": "90213"})), 30)
 

@@ -138,6 +138,21 @@ def test_a_static_space_is_the_folder_with_a_readme(static_site, server, tmp_pat
 
 
 @needs_chromium
+def test_a_page_names_all_scripts_and_files_of_its_first_picture_so_that_none_waits_for_another(browser, site):
+    signs = {"index.html": ".player canvas[data-step]", "play.html?play=cartpole": ".human canvas"}
+    for page, sign in signs.items():
+        with visit(browser, site, page) as opened:
+            opened.locator(sign).first.wait_for()
+            asked = opened.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+            links = "[...document.querySelectorAll('link[rel$=preload]')].map(({ href }) => href)"
+            named = opened.evaluate(links)
+        needed = [url for url in asked if url.endswith((".js", ".json", ".safetensors", ".bin"))]
+        assert len(needed) > 20
+        assert set(needed) <= set(named)
+        assert len(needed) == len(set(needed))  # what was fetched ahead is used
+
+
+@needs_chromium
 def test_a_link_leads_to_its_moment_and_keys_move_the_game(browser, site):
     with visit(browser, site, "index.html?agent=cartpole&snapshot=25&seed=0&at=40") as page:
         canvas = page.locator(".player canvas").first

@@ -3,8 +3,10 @@
 import gzip
 import hashlib
 import json
+import re
 from functools import cache
-from pathlib import Path
+from os.path import normpath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -12,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 HERE = Path(__file__).parent
+IMPORT = re.compile(r'^import .* from "(.*)";$', re.MULTILINE)
 FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -59,6 +62,25 @@ def calling(module: str, function: str, *values: object) -> str:
 def imported(module: str) -> str:
     """The expression that imports a module, relative to wherever the app is."""
     return f'import(`${{(window.gradio_config?.root || "").replace(/\\/$/, "")}}/arcade/js/{version()}/{module}`)'
+
+
+@cache
+def needed(*wanted: str) -> tuple[str, ...]:
+    """Some modules and all that they import. A browser that is told them fetches all at once, not each import after
+    the module that names it."""
+    found: dict[str, None] = {}
+    left = list(wanted)
+    while left:
+        if (name := left.pop()) not in found:
+            found[name] = None
+            imports = IMPORT.findall(modules()[name].plain.decode())
+            left += [normpath(PurePosixPath(name).parent / path) for path in imports]
+    return tuple(sorted(found))
+
+
+def scripts(*wanted: str) -> list[str]:
+    """The addresses of modules and all that they import, relative to the page."""
+    return [f"arcade/js/{version()}/{name}" for name in needed(*wanted)]
 
 
 def script(request: Request) -> Response:

@@ -26,7 +26,7 @@ test("a chunk gives its header, its colours and pictures that are XORed with tho
   const { header, data } = opened(buffer(chunk({ first: 3 }, [0, 1, 0, 1, 1, 0, 0, 1])));
   assert.equal(header.first, 3);
   const { colours, frames } = await unpacked(data, 4);
-  assert.deepEqual([...colours.slice(0, 2)], [0xff030201, 0xff060504]);
+  assert.deepEqual(Array.from(colours.slice(0, 2)), [0xff030201, 0xff060504]);
   assert.deepEqual([...frames], [0, 1, 0, 1, 1, 1, 0, 0]);
 });
 

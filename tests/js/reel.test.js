@@ -9,11 +9,11 @@ const { draw, fetchChunk } = await import("../../ui/watch/reel.js");
 
 const about = { width: 2, height: 2, rate: 2 };
 
-function chunk(header) {
+function chunk(header, pictures = deflateSync(Buffer.alloc(772))) {
   const head = Buffer.from(JSON.stringify({ actions: [0], policies: [[1]], values: [0], rewards: [1], pictures: [1], over: false, ...header }));
   const length = Buffer.alloc(4);
   length.writeUInt32LE(head.length);
-  const bytes = Buffer.concat([length, head, deflateSync(Buffer.alloc(772))]);
+  const bytes = Buffer.concat([length, head, pictures]);
   return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
 }
 
@@ -68,4 +68,10 @@ test("a canvas says which step it shows", async () => {
   const canvas = /** @type {any} */ ({ dataset: {} });
   await draw(game, canvas, 2, () => true);
   assert.deepEqual([painted, canvas.dataset.step, game.painted], [[2], "1", 2]);
+});
+
+test("a picture that came broken is told, and no error of the browser", async () => {
+  const { game } = await asked([{ status: 200, buffer: chunk({ first: 0, over: true, game: about }, Buffer.from("broken")) }]);
+  await draw(game, /** @type {any} */ ({ dataset: {} }), 0, () => true);
+  assert.deepEqual([game.trouble, game.painted], ["This part of the game came broken. Reload the page.", -1]);
 });

@@ -52,17 +52,19 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
             about = gr.HTML(first.about, elem_id="play-about", elem_classes="verdict", **PLAIN)
 
     chosen, shown = [game, seed, speed], [game, seed, speed, screen, about]
-    quiet = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
-    game.input(choose_game, [game, seed], shown, **quiet)
-    gr.on([seed.submit, seed.blur, speed.input], choose, chosen, shown, **quiet)
-    another.click(another_seed, chosen, shown, **quiet)
-    todays.click(todays_game, chosen, shown, **quiet)
-    screen.begin(lambda: HIDDEN, None, rival, **quiet)
-    screen.over(show_rival, None, rival, **quiet)
-    page.load(arrive, None, [tabs, *shown], **quiet)
-    screen.visit(come_back, None, shown, trigger_mode="multiple", **quiet)
-    challenge.agent.change(offer, challenge.agent, challenge.button, **quiet)
-    challenge.button.click(accept, [challenge.agent, challenge.seed], [tabs, *shown], **quiet)
+    quiet = {"show_progress": "hidden", "api_visibility": "private"}
+    asked = quiet | {"concurrency_limit": 8}
+    unqueued = quiet | {"queue": False}  # where nothing is refused: gradio shows no sentence of these
+    game.input(choose_game, [game, seed], shown, **asked)
+    gr.on([seed.submit, seed.blur, speed.input], choose, chosen, shown, **asked)
+    another.click(another_seed, chosen, shown, **asked)
+    todays.click(todays_game, chosen, shown, **asked)
+    screen.begin(lambda: HIDDEN, None, rival, **unqueued)
+    screen.over(show_rival, None, rival, **asked)
+    page.load(arrive, None, [tabs, *shown], **unqueued)
+    screen.visit(come_back, None, shown, trigger_mode="multiple", **unqueued)
+    challenge.agent.change(offer, challenge.agent, challenge.button, **unqueued)
+    challenge.button.click(accept, [challenge.agent, challenge.seed], [tabs, *shown], **asked)
 
 
 def human(elem_id: str, value: dict[str, Any]) -> gr.HTML:
@@ -151,8 +153,8 @@ def show_rival(event: gr.EventData) -> dict[str, Any]:
 
 
 def come_back(event: gr.EventData) -> Set:
-    """The match of an address to which the visitor has gone back. Raises gr.Error, with a sentence."""
-    return _set_up(query_of(event))
+    """The match of an address to which the visitor has gone back."""
+    return named(query_of(event))
 
 
 def arrive(request: gr.Request) -> tuple[Any, ...]:
@@ -160,8 +162,13 @@ def arrive(request: gr.Request) -> tuple[Any, ...]:
     asked = dict(request.query_params)
     if "play" not in asked:
         return (gr.skip(),) * (1 + len(Set._fields))
+    return gr.update(selected="play"), *named(asked)
+
+
+def named(asked: Mapping[str, str]) -> Set:
+    """The match that a query names; where there is none, the first match and the reason."""
     try:
-        return gr.update(selected="play"), *set_up(asked)
+        return set_up(asked)
     except Refused as error:
         first = set_up({})
-        return gr.update(selected="play"), *first._replace(about=alert_of(escape(str(error))) + first.about)
+        return first._replace(about=alert_of(escape(str(error))) + first.about)

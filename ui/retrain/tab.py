@@ -90,11 +90,13 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
 
     view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals]
     view += [earlier, clear, past, presence]
-    unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+    quiet = {"show_progress": "hidden", "api_visibility": "private"}
+    asked = quiet | {"concurrency_limit": 8}
+    unqueued = quiet | {"queue": False}  # where nothing is refused: gradio shows no sentence of these
     compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
     laid_out = [game, lesson, says, figure, vitals, clear, *boxes]
     game.input(preset, [game, earlier], laid_out, **unqueued)
-    lesson.input(teach, [lesson, game, run_id, earlier], laid_out, **unqueued)
+    lesson.input(teach, [lesson, game, run_id, earlier], laid_out, **asked)
     own = {"fn": None, "js": "() => [null, '']", "outputs": [lesson, says], "api_visibility": "private"}
     of_lesson = [each for each, setting in zip(boxes, SETTINGS, strict=True) if setting.field not in ("steps", "seed")]
     gr.on([each.input for each in of_lesson], **own)  # what a visitor sets is no lesson any more
@@ -115,7 +117,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     training.then(ready, [run_id, earlier], [train_button, stop_button, clear, past], **unqueued)
     training.success(**compared, api_name="compare", concurrency_limit=8)
     again.click(**compared, api_visibility="private", concurrency_limit=8)
-    looked = past.input(look_back, [past, earlier], view, **unqueued)
+    looked = past.input(look_back, [past, earlier], view, **asked)
     looked.success(**compared, api_visibility="private", concurrency_limit=8)
     if publish:
         publish.click(js=into_view("train-status"))

@@ -36,6 +36,8 @@ HERE = Path(__file__).parent
 GAMES, STILLS, SCRIPTS, WEIGHTS = "games", "stills", "js", "weights"
 PAGES = {"index.html": "Watch", "play.html": "Play", "zoo.html": "Zoo", "how.html": "How it works"}
 """What the pages are called, by their files."""
+OWN_SCRIPT = {"play.html": ["site/play.js"], "zoo.html": ["agents/zoo.js"], "how.html": ["how/how.js"]}
+"""What site.js imports for one page alone."""
 INDEX, STYLE = "index.json", "arcade.css"
 PLAYED = ("CartPole-v1", "Pendulum-v1")
 """Games that the browser plays itself, by `RULES` in simulation.js."""
@@ -78,7 +80,7 @@ def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Reco
     found = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
     played = {name: told for name, told in found.items() if told}
     match = played_by_hand(played)
-    write_pages(out, entries, scripts, app, match)
+    write_pages(out, entries, scripts, app, match, first_file(games[0], played))
     index = {
         "agents": [described(entry, agents) for entry in entries],
         "games": told,
@@ -153,15 +155,22 @@ def weights_of(agent: Agent) -> bytes:
     )
 
 
-def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, match: Set | None) -> None:
-    """Writes all pages; what is on them comes from the tabs of the app."""
+def first_file(game: Recorded, played: dict[str, dict[str, Any]]) -> str:
+    """What a game's first picture needs besides the index: its agent's weights where the browser plays it."""
+    if game.agent in played:
+        return f"{WEIGHTS}/{played[game.agent]['weights'][str(game.snapshot)]}"
+    return f"{GAMES}/{game.files[0]}"
+
+
+def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, match: Set | None, first: str) -> None:
+    """Writes all pages; what is on them comes from the tabs of the app. `first` is a file of the first game."""
     agents = [entry.name for entry in entries]
     tabs = [file for file in PAGES if match or file != "play.html"]
     frame = partial(write_page, out, tabs, scripts, app)
-    frame("index.html", "Watch", (HERE / "watch.html").read_text(encoding="utf-8"))
+    frame("index.html", "Watch", (HERE / "watch.html").read_text(encoding="utf-8"), fetched=(INDEX, first))
     if match:
         play = Template((HERE / "play.html").read_text(encoding="utf-8"))
-        frame("play.html", "Play", play.substitute(about=match.about))
+        frame("play.html", "Play", play.substitute(about=match.about), fetched=(INDEX,))
     frame("zoo.html", "Zoo", f'<div id="zoo">{static(all_agents(entries), agents)}</div>')
     for entry in entries:
         frame(f"zoo-{entry.name}.html", entry.name, f'<div id="zoo">{static(agent_page(entry), agents)}</div>')
@@ -171,15 +180,22 @@ def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, 
     frame("how.html", "How it works", f'<article class="lesson">{text}</article>')
 
 
-def write_page(out: Path, tabs: list[str], scripts: str, app: str, file: str, title: str, body: str) -> None:
-    """Writes one page with the frame that all share; `tabs` are the pages that lead to all others."""
+def write_page(
+    out: Path, tabs: list[str], scripts: str, app: str, file: str, title: str, body: str, fetched: Collection[str] = ()
+) -> None:
+    """Writes one page with the frame that all share; `tabs` are the pages that lead to all others, `fetched` the files
+    that its script will ask for."""
     front = "zoo.html" if file.startswith("zoo") else file
     links = "".join(
         f'<a href="{name}"{" aria-current=page" if name == front else ""}>{PAGES[name]}</a>' for name in tabs
     )
+    needed = modules.needed("site/site.js", *OWN_SCRIPT.get(front, ()))
+    preloads = [f'<link rel="modulepreload" href="{scripts}/{name}">' for name in needed]
+    preloads += [f'<link rel="preload" as="fetch" crossorigin href="{name}">' for name in fetched]
     live = f'<a href="{escape(app, quote=True)}" target="_blank" rel="noopener">Play Atari and train in the app</a>'
     frame = Template((HERE / "frame.html").read_text(encoding="utf-8"))
     parts = {"title": escape(title), "tabs": links + (live if app else ""), "scripts": scripts, "body": body}
+    parts |= {"preloads": "\n".join(preloads)}
     (out / file).write_text(frame.substitute(parts), encoding="utf-8")
 
 

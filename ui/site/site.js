@@ -1,11 +1,8 @@
 // The pages of the static arcade. Everything that they ask for lies beside them.
-import { mount as mountZoo } from "../agents/zoo.js";
-import { runTimelines } from "../how/how.js";
 import { mount as mountPlayer } from "../watch/player.js";
 import { found, recordedGames } from "../watch/recorded.js";
 import { make } from "../chunk.js";
 import { MOST_LETTERS } from "../watch/takeovers.js";
-import { play } from "./play.js";
 import { playedHere } from "./played.js";
 
 const SEED = /^[0-9]{1,9}$/;
@@ -135,17 +132,23 @@ async function watch(cabinet) {
 
 /** @param {HTMLElement} element */
 async function zoo(element) {
-  const { games } = await index;
-  mountZoo({ element, props: {}, watch: () => {}, trigger: () => {} }, recordedGames(games, directory));
+  const [{ games }, { mount }] = await Promise.all([index, import("../agents/zoo.js")]);
+  mount({ element, props: {}, watch: () => {}, trigger: () => {} }, recordedGames(games, directory));
 }
 
 /** @param {HTMLElement} cabinet */
 async function playByHand(cabinet) {
-  const told = await index;
+  const [told, { play }] = await Promise.all([index, import("./play.js")]);
   play(cabinet, told.play, sourceOf(told));
 }
 
-const pages = { "#watch": watch, "#play": playByHand, "#zoo": zoo, ".lesson": runTimelines };
+/** @param {HTMLElement} lesson */
+async function how(lesson) {
+  const { runTimelines } = await import("../how/how.js");
+  runTimelines(lesson);
+}
+
+const pages = { "#watch": watch, "#play": playByHand, "#zoo": zoo, ".lesson": how };
 for (const [selector, run] of Object.entries(pages)) {
   const part = /** @type {HTMLElement | null} */ (document.querySelector(selector));
   if (part) Promise.resolve(run(part)).catch(() => part.prepend(make("p", "", "A file of this page is missing. Reload it in a moment.")));

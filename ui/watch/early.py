@@ -1,7 +1,9 @@
 """The game that a page's address names begins while the page is still loading: a browser takes longer for the page than
-an agent for its first pictures. Of a recorded game the browser is told the first file, and fetches it meanwhile."""
+an agent for its first pictures. The browser is told the player's scripts and the first file of a recorded game, and
+fetches them meanwhile."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from anyio import to_thread
@@ -13,6 +15,7 @@ from ui.broadcast.chunks import Ticket
 from ui.broadcast.guests import zoo_names
 from ui.broadcast.routes import FAILURES, GAME_THREADS, Refused, ticket_of
 from ui.broadcast.stream import BROADCASTS
+from ui.modules import scripts
 from ui.recordings.routes import PLACE
 from ui.recordings.shelf import recording_of
 from ui.visitors import address_of
@@ -32,10 +35,13 @@ class BeginEarly:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/":
             asked = Request(scope)
             if ticket := first_game(asked):
+                links = [f"<{each}>; rel=modulepreload" for each in scripts("watch/player.js")]
                 if game := recording_of(ticket):
-                    send = naming((PLACE, PLACE + game.files[0]), send)
+                    files = (PLACE, PLACE + game.files[0])
+                    links += [f"<{each}>; rel=preload; as=fetch; crossorigin" for each in files]
                 elif "agent" in asked.query_params:  # the others' was begun before anybody came
                     self._begin(ticket, address_of(asked))
+                send = naming(links, send)
         await self.app(scope, receive, send)
 
     def _begin(self, ticket: Ticket, address: str | None) -> None:
@@ -59,14 +65,13 @@ def begin(ticket: Ticket, address: str | None) -> None:
         BROADCASTS.get(ticket, address)
 
 
-def naming(places: tuple[str, ...], send: Send) -> Send:
+def naming(links: Sequence[str], send: Send) -> Send:
     """Has the answer name what its page will fetch, so that the browser need not wait for the scripts to ask for it."""
 
     async def named(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for place in places:
-                headers.append("Link", f"<{place}>; rel=preload; as=fetch; crossorigin")
+            headers.append("Link", ", ".join(links))
         await send(message)
 
     return named

@@ -416,9 +416,9 @@ export function mount({ element, props, watch, trigger }, source = server) {
       const pen = paper.getContext("2d");
       pen.clearRect(0, 0, width, height);
       if (!all.length) return;
-      let [least, most] = bounds([...all, ...theirs]);
+      const [least, highest] = bounds([...all, ...theirs]);
       const last = Math.max(1, all.length - 1, theirs.length - 1);
-      if (most - least < 1e-6) most = least + 1;
+      const most = highest - least < 1e-6 ? least + 1 : highest;
       high.textContent = brief(most);
       low.textContent = brief(least);
       const style = getComputedStyle(figure);
@@ -468,6 +468,12 @@ export function mount({ element, props, watch, trigger }, source = server) {
     if (game.want === null && !game.live) look.at(stepFrom(game, game.painted));
   }
 
+  // A picture and what the agent looks at in it, both before the browser shows either.
+  async function show(mine, picture) {
+    await draw(mine, canvas, picture, () => mine === game);
+    light();
+  }
+
   let latest = 0;
   let since = 0; // when its state was last another
   function tick(now) {
@@ -489,8 +495,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
       }
       const picture = Math.floor(game.position);
       if (picture !== game.drawn) {
-        const mine = game;
-        draw(game, canvas, picture, () => mine === game).then(light); // both before the browser shows either
+        show(game, picture);
         const step = stepOf(picture);
         showChoices(stepChosen(game, picture));
         curves.forEach((part) => part.draw());

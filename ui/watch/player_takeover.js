@@ -99,7 +99,8 @@ export function makeTakeover({
     canvas.focus({ preventScroll: true });
     count();
     const asked = Object.fromEntries(query(from.ticket, { from: first, speed: percent }));
-    mine.arena.receive(asked, stop.signal, (message) => hear(mine, message)).then((refused) => mine === session && finish(refused || LOST));
+    const ended = (refused) => mine === session && finish(refused || LOST);
+    mine.arena.receive(asked, stop.signal, (message) => hear(mine, message)).then(ended).catch(() => ended(LOST));
   }
 
   function hear(mine, message) {
@@ -291,8 +292,9 @@ export function makeTakeover({
     event.preventDefault();
     if (event.repeat) return;
     if (key === "t") toggle();
-    else if (session.state === "paused") word === undefined || word === "fire" ? resume() : undefined;
-    else if (key === "escape") pause();
+    else if (session.state === "paused") {
+      if (!word || word === "fire") resume();
+    } else if (key === "escape") pause();
     else if (word && session.state !== "agent") hands.press(word);
   }, { capture: true });
   root.addEventListener("keyup", (event) => KEYS[event.key] && hands.release(KEYS[event.key]));

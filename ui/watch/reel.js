@@ -43,8 +43,10 @@ export async function fetchChunk(game, source, { pace, begin, wanted }) {
   return true;
 }
 
+const UNREADABLE = "This part of the game came broken. Reload the page.";
+
 /**
- * Draws a picture of a game, unless another is to be drawn by then.
+ * Draws a picture of a game, unless another is to be drawn by then. Of one that came broken the game tells.
  * @param {import("./position.js").Game} game
  * @param {HTMLCanvasElement} canvas
  * @param {number} picture
@@ -56,10 +58,11 @@ export async function draw(game, canvas, picture, wanted) {
   const { paint: paintHere } = game.chunks[index];
   if (paintHere) paintHere(canvas, picture - game.starts[index]);
   else {
-    const part = await pictures(game, index);
-    if (!wanted() || game.drawn !== picture) return;
+    const part = await pictures(game, index).catch(() => null);
+    if (!part) game.trouble = UNREADABLE;
+    if (!part || !wanted() || game.drawn !== picture) return;
     paint(canvas, part, picture - game.starts[index]);
-    if (index + 1 < game.chunks.length) pictures(game, index + 1);
+    if (index + 1 < game.chunks.length) pictures(game, index + 1).catch(() => {}); // which is told when it is to be drawn
   }
   game.painted = picture;
   canvas.dataset.step = String(stepTo(game, picture));
