@@ -17,9 +17,8 @@ def active_units(model: nn.Module) -> Iterator[list[np.ndarray]]:
     active: list[np.ndarray] = []
 
     def see(layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
-        inputs_and_places = [dim for dim in range(output.dim()) if dim != 1]
-        total = output.detach().sum(inputs_and_places)  # nothing is negative; a maximum is 30 times slower on a CPU
-        active.append((total > 0).cpu().numpy())
+        total = output.detach().sum(0)  # nothing is negative, and on a CPU a maximum is 30 times slower
+        active.append((total.reshape(len(total), -1).sum(1) > 0).cpu().numpy())
 
     with ExitStack() as hooks:
         for layer in model.modules():
