@@ -215,8 +215,10 @@ def server(**options):
 def test_a_gradient_that_is_too_stale_is_dropped_and_counted_but_its_steps_are_not_lost():
     bounded = server(max_staleness=1)
     gradient = np.ones(bounded.server.theta.numel(), dtype=np.float32)
-    answers = [bounded.push(gradient, rank, 20, 0, []) for rank in range(3)]
+    sent = (bounded.push(gradient, rank, 20, 0, []) for rank in range(3))
+    answers = [answer._replace(weights=answer.weights.copy()) for answer in sent]  # as Ray copies each when it is sent
     assert [(answer.before, answer.updates) for answer in answers] == [(0, 1), (1, 2), (2, 2)]
+    assert not np.array_equal(answers[0].weights, answers[1].weights)
     assert np.array_equal(answers[1].weights, answers[2].weights)
     news = bounded.news()
     assert (news.steps, news.messages, news.dropped) == (60, 3, 1)

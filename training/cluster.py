@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -72,19 +73,19 @@ class News(NamedTuple):
 
 
 def pack(numbers: Tensor, compression: Compression) -> np.ndarray:
-    """A vector as it travels; bfloat16, which NumPy does not know, as int16. Raises FloatingPointError where float16
-    has no number that is large enough."""
+    """A vector as it travels; bfloat16, which NumPy does not know, as int16. Ray copies it when it is sent: until then
+    it may be the memory of `numbers`. Raises FloatingPointError where float16 has no number that is large enough."""
     packed = numbers.detach().cpu().to(getattr(torch, compression))
     if compression == "float16" and not packed.isfinite().all():
         raise FloatingPointError("a gradient or weight is too large for float16: use --compression bfloat16")
-    packed = packed.view(torch.int16) if compression == "bfloat16" else packed
-    return packed.numpy().copy()  # not the memory itself, which changes
+    return (packed.view(torch.int16) if compression == "bfloat16" else packed).numpy()
 
 
 def unpack(packed: np.ndarray, compression: Compression) -> Tensor:
-    """The vector that was packed, as float32 in memory of its own: what comes out of Ray's object store can't be
-    written."""
-    numbers = torch.from_numpy(packed.copy())
+    """The vector that was packed, as float32, to be read alone: it may be memory of Ray's object store."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        numbers = torch.from_numpy(packed)
     return (numbers.view(torch.bfloat16) if compression == "bfloat16" else numbers).float()
 
 
