@@ -1,4 +1,4 @@
-"""Every figure of README.md in this directory, measured anew: lists the benchmarks, and runs those that are named.
+"""Lists the benchmarks and runs those that are named: the figures of benchmarks/README.md and docs/scaling.md.
 
 python -m benchmarks                 # lists them, and when and where each was measured
 python -m benchmarks speed pong      # runs these two, one after the other
@@ -6,7 +6,7 @@ python -m benchmarks all             # runs all, which takes hours
 
 Each runs as `python -m benchmarks.NAME` does, with the defaults that make its table, in a process of its own. Nothing
 else should run meanwhile. The figures of one run are of one machine and one set of versions: compare only such with
-each other. A3C against A2C has a command of its own (asynchrony); gpu and cluster need other machines.
+each other. A3C against A2C has a command of its own (asynchrony); gpu needs another machine.
 """
 
 import ast
@@ -18,7 +18,10 @@ from pathlib import Path
 import tyro
 from tyro.conf import Positional
 
-from benchmarks.results import SECTIONS, file_of
+from benchmarks.results import SCALED, SECTIONS, file_of
+
+BENCHMARKS = (*SECTIONS, *SCALED)
+ARGUMENTS = {"scaling": ["measure"]}
 
 
 def main(names: Positional[tuple[str, ...]] = (), /) -> None:
@@ -27,11 +30,11 @@ def main(names: Positional[tuple[str, ...]] = (), /) -> None:
     Args:
         names: benchmarks to run, or all.
     """
-    names = tuple(SECTIONS) if names == ("all",) else names
-    if unknown := [name for name in names if name not in SECTIONS]:
-        sys.exit(f"error: there is no benchmark {unknown[0]!r}: choose all, or of {', '.join(SECTIONS)}")
+    names = BENCHMARKS if names == ("all",) else names
+    if unknown := [name for name in names if name not in BENCHMARKS]:
+        sys.exit(f"error: there is no benchmark {unknown[0]!r}: choose all, or of {', '.join(BENCHMARKS)}")
     if not names:
-        print("\n".join(map(listed, SECTIONS)))
+        print("\n".join(map(listed, BENCHMARKS)))
         return
     failed = [name for name in names if not run(name)]
     if failed:
@@ -43,7 +46,8 @@ def listed(name: str) -> str:
     about = ast.get_docstring(ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")))
     path, measured = file_of(name), "not measured"
     if path.exists():
-        where = json.loads(path.read_text(encoding="utf-8"))["machine"]
+        result = json.loads(path.read_text(encoding="utf-8"))
+        where = result.get("machine") or next(iter(result.values()))["machine"]  # of the first of its parts
         measured = f"measured {where['date']} on {where['processor']}, torch {where['torch']}"
     return f"{name:18}{about.splitlines()[0]}\n{'':18}{measured}"
 
@@ -51,7 +55,7 @@ def listed(name: str) -> str:
 def run(name: str) -> bool:
     """Runs one benchmark; returns whether it has measured."""
     print(f"--- {name}", flush=True)
-    return subprocess.run([sys.executable, "-m", f"benchmarks.{name}"]).returncode == 0
+    return subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *ARGUMENTS.get(name, [])]).returncode == 0
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -70,6 +71,24 @@ def recipe_of(task: str) -> Recipe:
     return dataclasses.replace(RECIPES[task.split(",")[0]], **(PASSES if "passes" in task else {}))
 
 
+@contextmanager
+def simulated(cores: int, machines: int) -> Iterator[str]:
+    """The address of a cluster of nodes on this machine, which share so many cores; this process is connected."""
+    import ray
+    from ray.cluster_utils import Cluster as SimulatedCluster
+
+    first, *others = [cores // machines + (number < cores % machines) for number in range(machines)]
+    nodes = SimulatedCluster(initialize_head=True, head_node_args={"num_cpus": first})
+    try:
+        for count in others:
+            nodes.add_node(num_cpus=count)
+        ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
+        yield nodes.address
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+
+
 def trial(
     task: str,
     engine: str,
@@ -88,39 +107,27 @@ def trial(
     from training.run import train
 
     started = time.perf_counter()
-    cluster = None
-    if engine == "cluster":
-        import ray
-        from ray.cluster_utils import Cluster as SimulatedCluster
-
-        machines = min(machines or workers, workers)
-        cores = [workers // machines + (number < workers % machines) for number in range(machines)]
-        nodes = SimulatedCluster(initialize_head=True, head_node_args={"num_cpus": cores[0]})
-        for count in cores[1:]:
-            nodes.add_node(num_cpus=count)
-        ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
-        cluster = Cluster(address=nodes.address, compression=compression, delay=delay)
+    machines = min(machines or workers, workers)
     first, log, curve = None, [], []
-    try:
-        with tempfile.TemporaryDirectory() as directory:
-            recipe = dataclasses.replace(recipe_of(task), seed=seed, workers=workers)
-            run = train(recipe, Path(directory) / "run", cluster=cluster)
-            for progress in run:
-                now = time.perf_counter()
-                if progress.updates and first is None:
-                    first = (now, progress.steps)
-                elif progress.updates:
-                    log.append(progress)
-                if progress.mean_return is not None and progress.steps >= MARK * (len(curve) + 1):
-                    curve.append((progress.steps, round(progress.mean_return, 1)))
-                solved = progress.episodes >= 100 and progress.mean_return >= GOALS[task]
-                if solved or (first and now - first[0] >= limit):
-                    break
-            run.close()
-    finally:
-        if cluster:
-            ray.shutdown()
-            nodes.shutdown()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        simulated(workers, machines) if engine == "cluster" else nullcontext() as address,
+    ):
+        cluster = Cluster(address=address, compression=compression, delay=delay) if address else None
+        recipe = dataclasses.replace(recipe_of(task), seed=seed, workers=workers)
+        run = train(recipe, Path(directory) / "run", cluster=cluster)
+        for progress in run:
+            now = time.perf_counter()
+            if progress.updates and first is None:
+                first = (now, progress.steps)
+            elif progress.updates:
+                log.append(progress)
+            if progress.mean_return is not None and progress.steps >= MARK * (len(curve) + 1):
+                curve.append((progress.steps, round(progress.mean_return, 1)))
+            solved = progress.episodes >= 100 and progress.mean_return >= GOALS[task]
+            if solved or (first and now - first[0] >= limit):
+                break
+        run.close()
     return Trial(
         task,
         engine,

@@ -38,6 +38,8 @@ SECTIONS = {
     )
 }
 """In the order of README.md; each writes what its benchmark has kept."""
+SCALED = ("cluster", "faults", "cluster_memory", "scaling")
+"""The benchmarks of docs/scaling.md."""
 
 
 def machine(*packages: str) -> dict[str, str | int]:
@@ -93,8 +95,8 @@ def readme() -> str:
 
 def scaling() -> str:
     """docs/scaling.md, from the results alone."""
-    paths = (file_of("scaling"), file_of("cluster"))
-    return page(*(json.loads(path.read_text()) if path.exists() else None for path in paths))
+    paths = {name: file_of(name) for name in SCALED}
+    return page({name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()})
 
 
 if __name__ == "__main__":

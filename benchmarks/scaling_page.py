@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.scaling import COMPRESSIONS, Costs, Network, Prediction, costs_of, limits, remedies, simulate
@@ -18,10 +19,17 @@ UNMEASURED = """## Figures
 None yet: run `python -m benchmarks.scaling measure` on a machine where nothing else runs, which writes them here."""
 
 
-def page(result: dict | None, cluster: dict | None = None) -> str:
-    """The whole page, from what `benchmarks.scaling` and `benchmarks.cluster` have measured; None is nothing yet."""
+def page(results: dict[str, dict]) -> str:
+    """The whole page, from what the benchmarks `scaling`, `cluster`, `faults` and `cluster_memory` have measured."""
     plan = PLAN.read_text(encoding="utf-8")
-    sections = [*(cluster_sections(cluster) if cluster else []), *(model_sections(result) if result else [UNMEASURED])]
+    parts = {
+        "cluster": cluster_sections,
+        "faults": fault_sections,
+        "cluster_memory": memory_sections,
+        "scaling": model_sections,
+    }
+    sections = [section for name, told in parts.items() if name in results for section in told(results[name])]
+    sections += [] if "scaling" in results else [UNMEASURED]
     return f"{plan}\n" + "\n\n".join(sections) + "\n"
 
 
@@ -67,6 +75,49 @@ def cluster_sections(result: dict) -> list[str]:
         if part in result:
             sections += [f"### {title}", where(result[part]), told(result[part]["trials"])]
     return sections
+
+
+def fault_sections(result: dict) -> list[str]:
+    """What the loss of a part costs."""
+    rows = []
+    for part in dict.fromkeys(fault["part"] for fault in result["faults"]):
+        faults = [fault for fault in result["faults"] if fault["part"] == part]
+        seconds = [longest(fault[key] for fault in faults) for key in ("told_seconds", "on_seconds")]
+        lost = [fault["lost_steps"] for fault in faults if fault["lost_steps"] is not None]
+        whole = f"{sum(fault['whole'] for fault in faults)} of {len(faults)}"
+        rows.append((part, len(faults), *seconds, max(lost, default=""), sum(fault["left"] for fault in faults), whole))
+    head = ("killed", "times", "told after, s", "goes on after, s", "steps lost, most", "processes left", "files whole")
+    return [
+        "## When a part is lost",
+        "`python -m benchmarks.faults` (its first lines tell how). Seconds are median and longest. *Steps lost* are "
+        "those beyond the checkpoint that the run goes on from, which is at most 5 seconds old here and a minute by "
+        "default. *Processes left* are those that were there 5 seconds after the run's end. Other work ran beside.",
+        where(result),
+        table(head, rows),
+    ]
+
+
+def longest(seconds: Iterable[float | None]) -> str:
+    """Median and longest."""
+    known = [each for each in seconds if each is not None]
+    return f"{statistics.median(known):.1f}, {max(known):.1f}" if known else ""
+
+
+def memory_sections(result: dict) -> list[str]:
+    """What the server takes as time goes by."""
+    samples = result["samples"]
+    chosen = [*samples[1::10], *samples[-1:]]
+    rows = [
+        (f"{each['minutes']:.0f}", f"{each['messages']:,}", f"{each['own_mb']:.1f}", f"{each['shared_mb']:.1f}")
+        for each in chosen
+    ]
+    return [
+        "## The server's memory",
+        f"`python -m benchmarks.cluster_memory` (its first lines tell how): CartPole with {result['workers']} workers, "
+        f"each of which waits {1000 * result['delay']:.0f} ms for each message. Other work ran beside.",
+        where(result),
+        table(("minutes", "messages", "its own, MB", "shared with others, MB"), rows),
+    ]
 
 
 def engines_table(trials: list[dict]) -> str:

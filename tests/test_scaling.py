@@ -92,8 +92,8 @@ class Here:
 
 
 def test_the_page_shows_what_was_measured_and_before_that_no_figure():
-    assert "None yet: run `python -m benchmarks.scaling measure`" in page(None)
-    assert not any(line.startswith("|") for line in page(None).splitlines())
+    assert "None yet: run `python -m benchmarks.scaling measure`" in page({})
+    assert not any(line.startswith("|") for line in page({}).splitlines())
     cost = {"here": 0.001, "served": 0.002, "alone": 0.003}
     messages = [
         {"recipe": "pong", "compression": each, "bytes": size, **cost}
@@ -104,7 +104,7 @@ def test_the_page_shows_what_was_measured_and_before_that_no_figure():
     made_up = {"machine": {"cores": 2}, "messages": messages, "rollouts": rollouts, "runs": [run]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmarks.scaling_page.MACHINES", (1, 4))
-        shown = page(made_up)
+        shown = page({"scaling": made_up})
     assert "| pong | float32 | 2.70 | 1.00 | 2.00 | 3.00 | 100.0 | 160 |" in shown
     assert "| 1 | 1,500 | 1,553 | 1.04 | 0.00 | 0.00 |" in shown  # 160 steps in 0.1 + 0.001 + 0.002 s
 
@@ -117,10 +117,25 @@ def test_the_page_tells_what_a_cluster_costs():
 
     both = [trial("local", 1.0), trial("local", 2.0), trial("cluster", 2.0), trial("cluster", 4.0)]
     slow = [trial("cluster", 10.0, solved=False), trial("cluster", 5.0, delay=0.0, curve=[(200_400, 3.0)])]
-    shown = page(None, {"cartpole": {"machine": {}, "trials": both}, "delays": {"machine": {}, "trials": slow}})
+    shown = page({"cluster": {"cartpole": {"machine": {}, "trials": both}, "delays": {"machine": {}, "trials": slow}}})
     assert "| local | 2 of 2 | 1.5 | 1.00 | 750 | 100% | 500 to 1,000 | 8.0 |" in shown
     assert "| cluster | 2 of 2 | 3.0 | 2.00 | 375 | 50% | 250 to 500 | 8.0 |" in shown
     assert "| 2 | 50 ms | float32 | 0 | 100 | 0.50 | 2.0 | 5.0 | not in 10 s | -20.5 |  |" in shown
     assert "| 2 | 0 ms | float32 | 0 | 200 | 0.50 | 4.0 | 10.0 | 5 s |  | 3.0 |" in shown
     stretch = [trial("local", 1.0, solved=False), trial("cluster", 2.0, solved=False)]
-    assert "| cluster |  |  |  | 500 | 50% |" in page(None, {"speed": {"machine": {}, "trials": stretch}})
+    assert "| cluster |  |  |  | 500 | 50% |" in page({"cluster": {"speed": {"machine": {}, "trials": stretch}}})
+
+
+def test_the_page_tells_what_a_loss_costs_and_what_the_server_takes():
+    def fault(part, told, on, lost):
+        times = {"told_seconds": told, "said": "", "on_seconds": on, "lost_steps": lost}
+        return {"part": part, **times, "left": 0, "whole": True}
+
+    faults = [fault("server", 1.0, 9.0, 700), fault("server", 3.0, 11.0, 900), fault("driver, SIGKILL", None, None, 50)]
+    samples = [{"minutes": each, "messages": 1000 * each, "own_mb": 99.5, "shared_mb": 20.0} for each in range(13)]
+    memory = {"machine": {}, "workers": 8, "delay": 0.3, "samples": samples}
+    shown = page({"faults": {"machine": {}, "faults": faults}, "cluster_memory": memory})
+    assert "| server | 2 | 2.0, 3.0 | 10.0, 11.0 | 900 | 0 | 2 of 2 |" in shown
+    assert "| driver, SIGKILL | 1 |  |  | 50 | 0 | 1 of 1 |" in shown
+    rows = [line for line in shown.splitlines() if line.endswith("| 99.5 | 20.0 |")]
+    assert [row.split(" | ")[0] for row in rows] == ["| 1", "| 11", "| 12"]
