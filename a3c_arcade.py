@@ -35,10 +35,11 @@ def zoo(argv: list[str]) -> None:
 
 def app(argv: list[str]) -> None:
     """Serves the page."""
-    match argv:
+    option = argv[0].split("=", 1) if argv else []  # --import MODULE, or --import=MODULE
+    match [*option, *argv[1:]]:
         case []:
             pass
-        case ["--import", module]:
+        case ["--import", module] if module:
             os.environ["A3C_IMPORT"] = module
         case ["-h" | "--help"]:
             raise SystemExit(HELP)

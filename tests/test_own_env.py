@@ -258,8 +258,10 @@ def test_the_page_registers_what_a_module_named_to_it_defines(tmp_path):
     ("options", "told"),
     [
         (["--import", "nowhere"], "cannot import 'nowhere' (No module named 'nowhere'): run the command where"),
+        (["--import=nowhere"], "cannot import 'nowhere' (No module named 'nowhere'): run the command where"),
         (["--port", "80"], "app takes nothing but --import MODULE, not '--port 80'"),
         (["--import"], "app takes nothing but --import MODULE, not '--import'"),
+        (["--import="], "app takes nothing but --import MODULE, not '--import='"),
     ],
 )
 def test_what_the_page_cannot_import_is_told_in_one_sentence(options, told, tmp_path):
