@@ -12,6 +12,7 @@ from pathlib import Path
 import zoo
 from a3c_core.envs import Protocol, protocols_of
 from ui.broadcast.chunks import Ticket
+from ui.broadcast.guests import zoo_names
 from ui.recordings.record import Recorded, record
 from ui.recordings.shelf import INDEX, write_index
 from zoo.loading import unknown
@@ -52,12 +53,17 @@ def process_for_each(processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), max_tasks_per_child=1)
 
 
-def tickets_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[Protocol]) -> list[Ticket]:
-    """The games of some of the zoo's agents, as they were scored. Raises UnknownAgent."""
-    entries = zoo.entries()
+def asked_for(agents: Sequence[str]) -> list[str]:
+    """These of the zoo's agents, each once; all where none is named. Raises UnknownAgent."""
     for name in agents:
-        if name not in entries:
-            raise zoo.UnknownAgent(unknown(name, entries))
+        if name not in zoo.entries():
+            raise zoo.UnknownAgent(unknown(name, zoo.entries()))
+    return list(dict.fromkeys(agents)) or zoo_names()
+
+
+def tickets_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[Protocol]) -> list[Ticket]:
+    """The games of some of the zoo's agents, as they were scored."""
+    entries = zoo.entries()
     return [
         Ticket(name, seed, greedy=entries[name].score.greedy, protocol=protocol)
         for name in agents

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import tyro
 
-import zoo
-from ui.broadcast.guests import zoo_names
+from ui.recordings.make import asked_for
 from ui.site.build import build, summary
-from zoo.loading import unknown
 
 
 def main(out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), processes: int = 2) -> None:
@@ -21,12 +19,10 @@ def main(out: Path = Path("site"), app: str = "", agents: tuple[str, ...] = (), 
         processes: how many games are played at once.
     """
     begun = time.monotonic()
-    for name in agents:
-        if name not in zoo.entries():
-            raise zoo.UnknownAgent(unknown(name, zoo.entries()))
+    chosen = asked_for(agents)
     if app and not app.startswith(("http://", "https://")):
         raise ValueError(f"{app!r} is not the address of an app: give one that begins with https://")
-    built = build(out, agents=list(dict.fromkeys(agents)) or zoo_names(), app=app, processes=processes)
+    built = build(out, agents=chosen, app=app, processes=processes)
     print(f"{out}: {summary(built)}\n{time.monotonic() - begun:.0f} seconds")
 
 
