@@ -20,7 +20,7 @@ from playwright.sync_api import Page
 from benchmarks.results import PACKAGES, machine, save
 from tests.browsing import PATIENCE, chromium, visit
 from tests.serving import serve
-from ui.broadcast.chunks import ACTIONS
+from ui.streaming.chunks import ACTIONS
 
 ACTION = ACTIONS["ALE/Pong-v5"].index("up")
 STEP = 1000 / 15

@@ -32,7 +32,7 @@ from benchmarks.opening import Asked, all_opened, asked_by_chromium
 from benchmarks.results import PACKAGES, machine, save
 from tests.processes import memory
 from tests.serving import serve
-from ui.broadcast.chunks import header_of
+from ui.streaming.chunks import header_of
 
 AHEAD_SECONDS = 12.0
 START_SECONDS = 1.5

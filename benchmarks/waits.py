@@ -28,7 +28,7 @@ from benchmarks.results import PACKAGES, machine, save
 from benchmarks.visitor import watched
 from tests.browsing import chromium, visit
 from tests.serving import App, serve
-from ui.broadcast.chunks import header_of
+from ui.streaming.chunks import header_of
 
 STALL_SECONDS = 0.25
 WATCHED_SECONDS = 3.0

@@ -51,13 +51,13 @@ def browser():
 @pytest.fixture
 def fresh_runs(monkeypatch, tmp_path):
     """A registry of trainings of the test's own."""
-    from ui.retrain import runs, tab, train
-    from ui.retrain.runs import Runs
+    from ui.retrain import jobs, tab, train
+    from ui.retrain.jobs import Jobs
 
-    fresh = Runs()
+    fresh = Jobs()
     for module in (tab, train):
-        monkeypatch.setattr(module, "RUNS", fresh)
-    monkeypatch.setattr(runs, "scratch", lambda: tmp_path)
+        monkeypatch.setattr(module, "JOBS", fresh)
+    monkeypatch.setattr(jobs, "scratch", lambda: tmp_path)
     return fresh
 
 

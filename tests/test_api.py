@@ -19,8 +19,8 @@ from a3c_core.evaluation import evaluate
 from tests.anything import ANYTHING
 from tests.serving import ROOT, App
 from ui import api
+from ui.admission import Admission, PerVisitor
 from ui.episodes import GAMES_AT_ONCE
-from ui.line import Line, PerVisitor
 from ui.settings import SETTINGS
 
 
@@ -95,7 +95,7 @@ def test_whatever_is_asked_the_answer_is_a_score_or_a_sentence(agent, games, fir
 
 
 def test_where_many_agents_are_being_scored_one_more_is_refused_at_once(monkeypatch):
-    monkeypatch.setattr(api, "EVALUATIONS", Line(at_once=1, waiting=0))
+    monkeypatch.setattr(api, "EVALUATIONS", Admission(at_once=1, waiting=0))
     with api.EVALUATIONS.turn(), pytest.raises(gr.Error, match="Many agents are being scored"):
         api.evaluate("cartpole", 2)
 

@@ -28,13 +28,13 @@ from tests.serving import App, text_of
 from tests.trainings import settings
 from training.engine import WorkerDied
 from training.recipes import RECIPES
-from ui.broadcast.routes import LAST_SEED
 from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks
-from ui.retrain import runs, train
+from ui.retrain import jobs, train
 from ui.retrain import tab as retrain
-from ui.retrain.runs import AT_ONCE, IN_LINE, LineFull
+from ui.retrain.jobs import AT_ONCE, IN_LINE, QueueFull
 from ui.settings import NUMBERS, SETTINGS, TRAINABLE, choices, recipe_of
+from ui.streaming.routes import LAST_SEED
 from ui.watch import tab as watch
 
 STOP_SECONDS = 3.0
@@ -206,7 +206,7 @@ def test_the_shelf_keeps_no_failure(tmp_path):
 def test_the_line_is_first_come_first_served_and_ends(fresh_runs):
     waiting = [fresh_runs.enter(RECIPES["cartpole"], None) for _ in range(AT_ONCE + IN_LINE)]
     assert [fresh_runs.ahead(run) for run in waiting] == list(range(AT_ONCE + IN_LINE))
-    with pytest.raises(LineFull):
+    with pytest.raises(QueueFull):
         fresh_runs.enter(RECIPES["cartpole"], None)
     with pytest.raises(gr.Error, match=r"2 trainings are running and 6 are waiting\. Please try again"):
         next(retrain.train(None, [], None, "cartpole", *settings()))
@@ -225,7 +225,7 @@ def test_runs_go_when_their_page_closes_or_their_time_is_over(fresh_runs, monkey
     fresh_runs.leave_page("page")
     assert under_way.stop.is_set()
     assert not closed.directory.exists()
-    old.ended -= runs.KEPT_SECONDS + 1
+    old.ended -= jobs.KEPT_SECONDS + 1
     fresh_runs.sweep()
     fresh_runs.leave(under_way)
     assert [run.directory.exists() for run in (closed, under_way, old, other)] == [False, False, False, True]

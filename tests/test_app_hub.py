@@ -30,12 +30,12 @@ from tests.processes import wait_until
 from tests.proxy import proxied
 from tests.serving import ROOT, App, serve, text_of
 from training.recipes import RECIPES
-from ui.broadcast import chunks, guests, stream
-from ui.broadcast.routes import ticket_of
 from ui.episodes import GAMES_AT_ONCE
 from ui.retrain import publishing
-from ui.retrain.runs import RUNS, Runs
-from ui.watch import strangers
+from ui.retrain.jobs import JOBS, Jobs
+from ui.streaming import agent_catalog, chunks, stream
+from ui.streaming.routes import spec_of
+from ui.watch import hub_agents
 from ui.watch.tab import watch
 from zoo import hub
 
@@ -212,31 +212,31 @@ def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(server, re
     server.put("stranger/breaks", repository)
     monkeypatch.setattr(chunks, "playback_steps", lambda *_, **__: 1 / 0)
     with pytest.raises(gr.Error, match="stranger/breaks cannot play") as refused:
-        strangers.invite({"agent": "stranger/breaks", "seed": "5"})
+        hub_agents.invite({"agent": "stranger/breaks", "seed": "5"})
     assert not refused.value.print_exception
     assert capsys.readouterr().out == "stranger/breaks broke down while playing: ZeroDivisionError\n"
 
 
 def test_a_repository_that_has_changed_is_another_agent(server, repository):
     server.put("stranger/changes", repository)
-    strangers.invite({"agent": "stranger/changes"})
-    before = ticket_of({"agent": "stranger/changes"})
+    hub_agents.invite({"agent": "stranger/changes"})
+    before = spec_of({"agent": "stranger/changes"})
     server.put("stranger/changes", repository | {"README.md": b"Better now."})
-    strangers.invite({"agent": "stranger/changes"})
-    after = ticket_of({"agent": "stranger/changes"})
+    hub_agents.invite({"agent": "stranger/changes"})
+    after = spec_of({"agent": "stranger/changes"})
     assert after != before
     assert after == before._replace(commit=after.commit)
 
 
 def test_a_stranger_is_watched_at_each_snapshot(server, repository):
     server.put("stranger/learnt", repository)
-    strangers.invite({"agent": "stranger/learnt", "snapshot": "0"})
+    hub_agents.invite({"agent": "stranger/learnt", "snapshot": "0"})
     with pytest.raises(gr.Error, match="has these snapshots: 0, 5, 25, 100"):
-        strangers.invite({"agent": "stranger/learnt", "snapshot": "26"})
+        hub_agents.invite({"agent": "stranger/learnt", "snapshot": "26"})
     fills = {}
-    for share in guests.watchable("stranger/learnt").snapshots:
-        ticket = ticket_of({"agent": "stranger/learnt", "snapshot": str(share)})
-        fills[share] = stream.agent_of(ticket).model.value[-1].bias.item()
+    for share in agent_catalog.watchable("stranger/learnt").snapshots:
+        spec = spec_of({"agent": "stranger/learnt", "snapshot": str(share)})
+        fills[share] = stream.agent_of(spec).model.value[-1].bias.item()
     assert fills.keys() == {0, 5, 25, 100}
     assert (fills[5], fills[25]) == (5, 25)  # as they were written
 
@@ -245,35 +245,35 @@ def test_a_snapshot_of_another_game_is_refused(server, repository, tmp_path):
     save_agent(tmp_path, Agent.untrained(RECIPES["pendulum"]))
     others = {f"snapshots/5/{path.name}": path.read_bytes() for path in tmp_path.iterdir()}
     server.put("stranger/turns", repository | others)
-    strangers.invite({"agent": "stranger/turns"})
+    hub_agents.invite({"agent": "stranger/turns"})
     with pytest.raises(gr.Error, match="The snapshot 5 of stranger/turns plays another game"):
-        strangers.invite({"agent": "stranger/turns", "snapshot": "5"})
+        hub_agents.invite({"agent": "stranger/turns", "snapshot": "5"})
 
 
 def test_guests_make_room_for_guests(monkeypatch):
-    monkeypatch.setattr(guests, "MOST_GUESTS", 2)
-    monkeypatch.setattr(guests, "_guests", OrderedDict())
+    monkeypatch.setattr(agent_catalog, "MOST_GUESTS", 2)
+    monkeypatch.setattr(agent_catalog, "_guests", OrderedDict())
     for name in ("a/a", "b/b", "a/a", "c/c"):
-        guests.welcome(name, toy.beginner(), zoo.entries()["cartpole"], commit="")
-    assert [guests.watchable(name) is not None for name in ("a/a", "b/b", "c/c")] == [True, False, True]
-    assert guests.watchable("breakout")
+        agent_catalog.welcome(name, toy.beginner(), zoo.entries()["cartpole"], commit="")
+    assert [agent_catalog.watchable(name) is not None for name in ("a/a", "b/b", "c/c")] == [True, False, True]
+    assert agent_catalog.watchable("breakout")
 
 
 def test_a_visitor_is_told_of_no_directory():
     error = FileNotFoundError(2, "No such file or directory", "/tmp/a3c/run/model.safetensors")
-    assert strangers.words_of(error) == "[Errno 2] No such file or directory: 'model.safetensors'"
-    assert strangers.words_of(OSError("cannot read /root/x/y.json (broken)")) == "Cannot read y.json (broken)"
+    assert hub_agents.words_of(error) == "[Errno 2] No such file or directory: 'model.safetensors'"
+    assert hub_agents.words_of(OSError("cannot read /root/x/y.json (broken)")) == "Cannot read y.json (broken)"
 
 
 def test_strangers_make_room_for_strangers_and_nobody_else(server, repository, monkeypatch):
-    monkeypatch.setattr(strangers, "_asked_for", {})
+    monkeypatch.setattr(hub_agents, "_asked_for", {})
     for name in ("mine", "first", "second", "third"):
         server.put(f"stranger/{name}", repository)
     zoo.fetched("stranger/mine")
     for name in ("first", "second", "third", "first"):
-        strangers.fetched(f"stranger/{name}")
+        hub_agents.fetched(f"stranger/{name}")
     size = next(iter(scan_cache_dir(constants.HF_HUB_CACHE).repos)).size_on_disk
-    strangers.sweep(int(2.5 * size))
+    hub_agents.sweep(int(2.5 * size))
     kept = {repo.repo_id for repo in scan_cache_dir(constants.HF_HUB_CACHE).repos}
     assert kept == {"stranger/mine", "stranger/first", "stranger/third"}
 
@@ -281,13 +281,13 @@ def test_strangers_make_room_for_strangers_and_nobody_else(server, repository, m
 @pytest.fixture
 def run(small_run, tmp_path, monkeypatch):
     """A visitor's training that has ended."""
-    monkeypatch.setattr("ui.retrain.runs.scratch", lambda: tmp_path / "scratch")
-    ended = RUNS.enter(RECIPES["cartpole"], "page")
+    monkeypatch.setattr("ui.retrain.jobs.scratch", lambda: tmp_path / "scratch")
+    ended = JOBS.enter(RECIPES["cartpole"], "page")
     shutil.copytree(small_run, ended.checkpoint)
     ended.outcome = "Trained in 1 s."
-    RUNS.leave(ended)
+    JOBS.leave(ended)
     yield ended
-    RUNS.discard(ended.id)
+    JOBS.discard(ended.id)
 
 
 PROFILE = gr.OAuthProfile({"name": "T", "preferred_username": "tester", "profile": "", "picture": ""})
@@ -305,7 +305,7 @@ def test_where_the_hub_fails_a_visitor_is_told_what_to_do(run, server, monkeypat
     assert views[-1].startswith("Cannot create tester/a3c-CartPole-v1: ")
     assert reason in views[-1]
     assert views[-1].endswith(publishing.UNPUBLISHED)
-    assert RUNS.get(run.id) is run
+    assert JOBS.get(run.id) is run
 
 
 def test_who_has_not_trained_or_not_signed_in_is_told_so(run):
@@ -325,8 +325,8 @@ def test_publishing_takes_no_turn_of_those_who_wait_for_a_game(run, server, monk
 
 
 def test_an_agent_waits_for_its_visitor_who_signs_in(monkeypatch, tmp_path):
-    monkeypatch.setattr("ui.retrain.runs.scratch", lambda: tmp_path)
-    runs = Runs()
+    monkeypatch.setattr("ui.retrain.jobs.scratch", lambda: tmp_path)
+    runs = Jobs()
     ended = runs.enter(RECIPES["cartpole"], "page")
     runs.leave(ended)
     under_way = runs.enter(RECIPES["cartpole"], "page")

@@ -21,16 +21,16 @@ from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
+from ui.admission import Admission, PerDay
 from ui.board.days import GRACE, day_of, seed_of, today
 from ui.board.names import MOST_LETTERS, NOBODY, cleaned
 from ui.board.referee import SETTING, Referee, referee
 from ui.board.routes import ROUTES
 from ui.board.store import DAYS, PLACES, Board, Declined, Entry, Store
-from ui.broadcast.chunks import header_of
-from ui.broadcast.replay import replay
-from ui.broadcast.takeovers import written
-from ui.line import Line, PerDay
 from ui.play.game import Game
+from ui.streaming.chunks import header_of
+from ui.streaming.replay import replay
+from ui.streaming.takeovers import written
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -257,7 +257,7 @@ def test_a_visitor_has_so_many_games_checked_a_day(judge, monkeypatch):
 
 
 def test_only_so_many_games_are_checked_at_once(judge, monkeypatch):
-    monkeypatch.setattr(ui.board.referee, "CHECKS", Line(at_once=0, waiting=0))
+    monkeypatch.setattr(ui.board.referee, "CHECKS", Admission(at_once=0, waiting=0))
     answer = CLIENT.post("/arcade/board", params=FALL)
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("Many games are being checked right now.")

@@ -21,9 +21,9 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 import ui.guard
 from tests.processes import wait_until
 from tests.serving import ROOT, App
+from ui.admission import PerVisitor, TooMany
 from ui.guard import CLOSED, HOSTS, MCP, MOST_BYTES, Guard, is_foreign, is_own
-from ui.line import PerVisitor, TooMany
-from ui.play.live import PER_ADDRESS
+from ui.play.sessions import PER_ADDRESS
 from ui.visitors import address_of, counted
 
 OWN_NAMES = {

@@ -13,13 +13,13 @@ from starlette.testclient import TestClient
 
 from tests.anything import ANYTHING, TEXT
 from tests.serving import App
-from ui.agents import tab as agents
 from ui.board.routes import ROUTES as BOARD_ROUTES
-from ui.broadcast.routes import ROUTES
 from ui.play import tab as human
 from ui.play.routes import LIVE_ROUTES
 from ui.retrain import tab as retrain
+from ui.streaming.routes import ROUTES
 from ui.watch import tab as watch
+from ui.zoo import tab as agents
 
 CLIENT = TestClient(Starlette(routes=[*ROUTES, *LIVE_ROUTES, *BOARD_ROUTES]), raise_server_exceptions=False)
 

@@ -21,22 +21,22 @@ from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-import ui.play.live
+import ui.play.sessions
 import zoo
 from playback.episode import PlaybackStep, playback_steps
 from tests.browsing import PATIENCE, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
-from ui.broadcast.chunks import ACTIONS, Ticket, header_of
-from ui.broadcast.routes import LAST_SEED, Refused
-from ui.broadcast.stream import BROADCASTS
 from ui.play import tab as human
+from ui.play.controls import CONTROLS, WORDS, Gamepad
 from ui.play.game import Game
-from ui.play.live import LIVES, Lives, Taken
-from ui.play.live import Stream as LiveStream
-from ui.play.pad import CONTROLS, WORDS, Pad
 from ui.play.routes import LIVE_ROUTES, PLAYABLE, match_of
+from ui.play.sessions import SESSIONS, Sessions, Taken
+from ui.play.sessions import Stream as LiveStream
+from ui.streaming.chunks import ACTIONS, EpisodeSpec, header_of
+from ui.streaming.routes import LAST_SEED, Refused
+from ui.streaming.stream import BROADCASTS
 
 CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
 
@@ -62,14 +62,14 @@ CARTPOLE = ACTIONS["CartPole-v1"]
     ],
 )
 def test_what_is_held_or_was_tapped_becomes_one_action(actions, held, meant):
-    pad = Pad(actions)
+    pad = Gamepad(actions)
     for words in held:
         pad.hold(words)
     assert actions[pad.action()] == meant
 
 
 def test_a_tap_counts_once_but_a_cart_is_pushed_on():
-    gun, cart = Pad(BREAKOUT), Pad(CARTPOLE)
+    gun, cart = Gamepad(BREAKOUT), Gamepad(CARTPOLE)
     for pad in (gun, cart):
         pad.hold(["right"])
         pad.hold([])
@@ -92,15 +92,15 @@ def test_a_tap_counts_even_where_its_end_comes_first(heard, actions):
     """Messages, and None for a step in between."""
 
     async def meet() -> list[str]:
-        live = LIVES.open(RECIPES["space_invaders"], 7, 100)
-        live.game = SimpleNamespace(pad=Pad(INVADERS), close=lambda: None)
+        live = SESSIONS.open(RECIPES["space_invaders"], 7, 100)
+        live.game = SimpleNamespace(pad=Gamepad(INVADERS), close=lambda: None)
         done = []
         for message in heard:
             if message:
                 live.hear(*message)
             else:
                 done.append(INVADERS[live.game.pad.action()])
-        LIVES.close(live)
+        SESSIONS.close(live)
         return [*done, *(INVADERS[live.game.pad.action()] for _ in range(2 - len(done)))]
 
     with ThreadPoolExecutor() as pool:  # the tests' browser has a loop in this thread
@@ -173,15 +173,15 @@ def test_a_form_sent_by_hand_is_refused_in_a_sentence(asked):
 
 
 def test_all_places_taken_is_said_politely(monkeypatch):
-    monkeypatch.setattr(ui.play.live, "AT_ONCE", 0)
+    monkeypatch.setattr(ui.play.sessions, "AT_ONCE", 0)
     answer = CLIENT.post("/arcade/live", params={"play": "pong"})
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("Too many games are being played")
 
 
 def test_an_address_plays_only_so_many_games_and_others_still_can():
-    lives, recipe = Lives(), RECIPES["cartpole"]
-    for _ in range(ui.play.live.PER_ADDRESS):
+    lives, recipe = Sessions(), RECIPES["cartpole"]
+    for _ in range(ui.play.sessions.PER_ADDRESS):
         lives.open(recipe, 7, 100, "203.0.113.9")
     with pytest.raises(Taken, match=r"from your address.*\.$"):
         lives.open(recipe, 7, 100, "203.0.113.9")
@@ -245,8 +245,8 @@ def test_a_game_waits_for_its_player_and_goes_when_the_player_goes(app):
 
 def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch):
     """Its connection may look open for hours: a lid was closed."""
-    monkeypatch.setattr(ui.play.live, "SILENCE_SECONDS", 0.2)
-    live = LIVES.open(RECIPES["cartpole"], 7, 100)
+    monkeypatch.setattr(ui.play.sessions, "SILENCE_SECONDS", 0.2)
+    live = SESSIONS.open(RECIPES["cartpole"], 7, 100)
     stuck = []
 
     async def never(*_):
@@ -262,16 +262,16 @@ def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch)
     with ThreadPoolExecutor() as pool:  # the tests' browser has a loop in this thread
         pool.submit(asyncio.run, answer).result(30)
     assert stuck
-    assert LIVES.get(live.id) is None
+    assert SESSIONS.get(live.id) is None
     assert live.game.over
 
 
 def test_the_game_of_a_page_that_is_silent_waits_for_it(monkeypatch):
     """A lost connection should lose nobody a ball."""
-    monkeypatch.setattr(ui.play.live, "DOUBT_SECONDS", 0.2)
+    monkeypatch.setattr(ui.play.sessions, "DOUBT_SECONDS", 0.2)
 
     async def meet() -> None:
-        live = LIVES.open(RECIPES["pong"], 7, 100)
+        live = SESSIONS.open(RECIPES["pong"], 7, 100)
         messages = live.messages()
         await anext(messages)
         live.hear(1, ["up"])
@@ -282,7 +282,7 @@ def test_the_game_of_a_page_that_is_silent_waits_for_it(monkeypatch):
         assert played
         live.hear(2, ["up"])
         await asyncio.wait_for(following, 5)
-        LIVES.close(live)
+        SESSIONS.close(live)
 
     with ThreadPoolExecutor() as pool:
         pool.submit(asyncio.run, meet()).result(30)
@@ -366,8 +366,8 @@ def test_what_nobody_can_play_by_hand_is_not_offered(agent):
 
 
 def test_the_agents_game_counts_among_those_of_who_asks_for_it(monkeypatch):
-    monkeypatch.setattr("ui.broadcast.stream.AT_ONCE_EACH", 1)
-    other = BROADCASTS.get(Ticket("pong", 917), "192.0.2.7")
+    monkeypatch.setattr("ui.streaming.stream.AT_ONCE_EACH", 1)
+    other = BROADCASTS.get(EpisodeSpec("pong", 917), "192.0.2.7")
     visitor = TestClient(CLIENT.app, client=("192.0.2.7", 1234))
     assert visitor.get("/arcade/rival", params={"play": "pong", "seed": 918}).status_code == 503
     other.leave()

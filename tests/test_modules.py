@@ -43,8 +43,8 @@ def test_a_module_needs_all_that_is_imported_on_the_way():
 
 
 def test_a_component_names_its_module_and_its_events():
-    text = mounted("play/human.js", "begin", "over")
-    assert f"/arcade/js/{version()}/play/human.js" in text
+    text = mounted("play/play.js", "begin", "over")
+    assert f"/arcade/js/{version()}/play/play.js" in text
     assert "'begin'" in text
     assert "'over'" in text
 

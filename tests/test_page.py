@@ -20,7 +20,7 @@ from tests.processes import wait_until
 from tests.serving import App
 from tests.wire import wired
 from training.recipes import RECIPES
-from ui.retrain.runs import SILENCE_SECONDS
+from ui.retrain.jobs import SILENCE_SECONDS
 
 pytestmark = needs_chromium
 

@@ -21,10 +21,6 @@ import zoo
 from a3c_core.checkpoint import MODEL
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from ui.broadcast.chunks import Ticket, chunks, header_of, palette_of, pixels_of
-from ui.broadcast.guests import LANDING, zoo_names
-from ui.broadcast.routes import ticket_of
-from ui.broadcast.stream import BROADCASTS
 from ui.modules import FOREVER, scripts
 from ui.recordings import __main__ as program
 from ui.recordings import shelf
@@ -32,7 +28,11 @@ from ui.recordings.make import make
 from ui.recordings.record import FIRST, LATER, parted
 from ui.recordings.routes import PLACE, ROUTES
 from ui.recordings.shelf import INDEX, SHIPPED, Recording, all_recordings, read, recording_of
-from ui.watch.early import BeginEarly
+from ui.streaming.agent_catalog import LANDING, zoo_names
+from ui.streaming.chunks import EpisodeSpec, chunks, header_of, palette_of, pixels_of
+from ui.streaming.routes import spec_of
+from ui.streaming.stream import BROADCASTS
+from ui.watch.prefetch import Prefetch
 from zoo.__main__ import main as command_line
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
@@ -59,22 +59,22 @@ def chunks_of(data: bytes) -> list[bytes]:
     return found
 
 
-def played(ticket: Ticket) -> Iterator[bytes]:
+def played(spec: EpisodeSpec) -> Iterator[bytes]:
     """The chunks of a game as it is played where no other of its environment was before: it has its own palette."""
     palette_of.cache_clear()
-    with closing(chunks(ticket, zoo.load(ticket.agent))) as game:
+    with closing(chunks(spec, zoo.load(spec.agent))) as game:
         yield from (part.chunk for part in game)
 
 
 def test_a_recorded_game_is_the_game_that_is_played(fresh, tmp_path):
-    ticket = Ticket("cartpole", 7, snapshot=100)
-    (game,) = make(tmp_path / "games", [ticket], processes=1)
+    spec = EpisodeSpec("cartpole", 7, snapshot=100)
+    (game,) = make(tmp_path / "games", [spec], processes=1)
     fresh.setenv(shelf.OWN, str(tmp_path / "games"))
-    assert recording_of(ticket) == game
+    assert recording_of(spec) == game
     files = [CLIENT.get(f"/{PLACE}{name}") for name in game.files]
     assert {answer.headers["cache-control"] for answer in files} == {FOREVER}
     recorded = [chunk for answer in files for chunk in chunks_of(answer.content)]
-    for kept, sent in zip(recorded, played(ticket), strict=True):
+    for kept, sent in zip(recorded, played(spec), strict=True):
         assert header_of(kept) == header_of(sent)
         assert pixels_of(kept) == pixels_of(sent)
     assert [game.steps, game.total, game.whole] == [500, 500.0, True]
@@ -86,10 +86,10 @@ def test_a_game_that_ships_is_its_agents_and_still_played_so(shipped: Recording)
     remake = "record them with: python -m zoo record --out ui/recordings/shipped --protocols classic --agents "
     remake += " ".join(each.game.agent for each in read(SHIPPED))
     assert zoo.entries()[game.agent].sha256[MODEL] == shipped.weights, remake
-    ticket = ticket_of({"agent": game.agent})
-    assert recording_of(ticket)[: len(game)] == game
+    spec = spec_of({"agent": game.agent})
+    assert recording_of(spec)[: len(game)] == game
     recorded = chunks_of((SHIPPED / game.files[0]).read_bytes())
-    for kept, sent in zip(recorded, islice(played(ticket), len(recorded)), strict=True):
+    for kept, sent in zip(recorded, islice(played(spec), len(recorded)), strict=True):
         told, asked = header_of(kept), header_of(sent)
         for numbers in ("policies", "values"):  # another processor may round the last digit otherwise
             np.testing.assert_allclose(told.pop(numbers), asked.pop(numbers), atol=0.02)
@@ -119,12 +119,12 @@ def test_only_whole_games_of_the_agents_as_they_are_now_are_offered(fresh, tmp_p
     assert named({"whole": False}) == sorted(others)
     weights[first] = "0" * 64
     assert named({}) == sorted(others)
-    assert recording_of(ticket_of({"agent": first})) is None
+    assert recording_of(spec_of({"agent": first})) is None
 
 
 def test_a_game_that_somebody_changed_is_played():
     asked = {"agent": "cartpole", "seed": "0"}
-    assert recording_of(ticket_of(asked))
+    assert recording_of(spec_of(asked))
     for change in (
         {"nudges": "20.left"},
         {"takeovers": "20.a3"},
@@ -132,7 +132,7 @@ def test_a_game_that_somebody_changed_is_played():
         {"snapshot": "25"},
         {"actions": "sampled"},
     ):
-        assert recording_of(ticket_of(asked | change)) is None, change
+        assert recording_of(spec_of(asked | change)) is None, change
 
 
 def test_a_directory_that_holds_none_is_told_and_the_others_are_shown(fresh, tmp_path, capsys):
@@ -159,7 +159,7 @@ def test_a_file_ends_where_it_is_full():
 
 def test_the_command_records_what_it_is_asked_for(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(program, "make", lambda out, tickets, processes: made.append(tickets) or [])
+    monkeypatch.setattr(program, "make", lambda out, specs, processes: made.append(specs) or [])
 
     def run(words: list[str]) -> subprocess.CompletedProcess:
         assert words[1:3] == ["-m", "ui.recordings"]
@@ -169,10 +169,10 @@ def test_the_command_records_what_it_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess, "run", run)
     command_line(["record", "--out", str(tmp_path)])
     command_line(["record", "--out", str(tmp_path), "--agents", "pong", "--seeds", "1", "2", "--protocols", "sticky"])
-    assert [ticket.agent for ticket in made[0] if ticket.protocol == "classic"] == zoo_names()
-    assert {ticket.seed for ticket in made[0]} == {0}
-    assert Ticket("breakout", 0, greedy=False, protocol="sticky") in made[0]
-    assert made[1] == [Ticket("pong", seed, protocol="sticky") for seed in (1, 2)]
+    assert [spec.agent for spec in made[0] if spec.protocol == "classic"] == zoo_names()
+    assert {spec.seed for spec in made[0]} == {0}
+    assert EpisodeSpec("breakout", 0, greedy=False, protocol="sticky") in made[0]
+    assert made[1] == [EpisodeSpec("pong", seed, protocol="sticky") for seed in (1, 2)]
 
 
 def test_the_command_refuses_in_a_sentence(tmp_path):
@@ -188,18 +188,18 @@ def test_a_page_names_the_first_file_of_its_game_and_nothing_is_played_for_it():
     async def page(_):
         return PlainTextResponse("the page")
 
-    with TestClient(Starlette(routes=[Route("/", page)], middleware=[Middleware(BeginEarly)])) as visitor:
+    with TestClient(Starlette(routes=[Route("/", page)], middleware=[Middleware(Prefetch)])) as visitor:
         for query, name in (("", LANDING), ("?agent=cartpole&at=7", "cartpole")):
-            ticket = ticket_of({"agent": name})
+            spec = spec_of({"agent": name})
             links = visitor.get(f"/{query}").headers["link"].split(", ")
             fetched = [link.partition(">")[0] for link in links if "as=fetch" in link]
-            assert fetched == [f"<{PLACE}", f"<{PLACE}{recording_of(ticket).files[0]}"]
+            assert fetched == [f"<{PLACE}", f"<{PLACE}{recording_of(spec).files[0]}"]
             assert {f"<{each}>; rel=modulepreload" for each in scripts("watch/player.js")} < set(links)
-            assert BROADCASTS.found(ticket) is None
+            assert BROADCASTS.found(spec) is None
         assert "as=fetch" not in visitor.get("/?agent=cartpole&seed=90213").headers["link"]
         for query in ("?agent=nobody", "?tab=how", "?play=pong"):
             assert "link" not in visitor.get(f"/{query}").headers
-        assert wait_until(lambda: BROADCASTS.found(ticket_of({"agent": "cartpole", "seed": "90213"})), 30)
+        assert wait_until(lambda: BROADCASTS.found(spec_of({"agent": "cartpole", "seed": "90213"})), 30)
 
 
 @needs_chromium

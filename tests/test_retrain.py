@@ -27,13 +27,13 @@ from tests.serving import App, text_of
 from tests.trainings import settings
 from training.log import Progress
 from training.recipes import RECIPES
-from ui.retrain import routes, runs, train
+from ui.retrain import jobs, routes, train
 from ui.retrain import tab as retrain
 from ui.retrain.address import named_in
-from ui.retrain.earlier import MOST_LINES, POINTS, lines, thinned, with_run
+from ui.retrain.history import MOST_LINES, POINTS, lines, thinned, with_run
+from ui.retrain.jobs import AT_ONCE, MOST_KEPT, PER_ADDRESS, QueueFull
 from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, taught
-from ui.retrain.runs import AT_ONCE, MOST_KEPT, PER_ADDRESS, LineFull
 from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
 
 LONG = 5_000_000
@@ -194,7 +194,7 @@ def test_the_figure_holds_the_longest_of_its_trainings():
 
 def test_a_page_trains_once_at_a_time(fresh_runs):
     first = fresh_runs.enter(CARTPOLE, "page")
-    with pytest.raises(LineFull, match="This page is training already"):
+    with pytest.raises(QueueFull, match="This page is training already"):
         fresh_runs.enter(CARTPOLE, "page")
     fresh_runs.leave(first)
     fresh_runs.enter(CARTPOLE, "page")
@@ -202,7 +202,7 @@ def test_a_page_trains_once_at_a_time(fresh_runs):
 
 def test_an_address_has_few_trainings_at_a_time(fresh_runs):
     first, *_ = [fresh_runs.enter(CARTPOLE, None, "10.1.1.1") for _ in range(PER_ADDRESS)]
-    with pytest.raises(LineFull, match="2 trainings from your address are running or waiting"):
+    with pytest.raises(QueueFull, match="2 trainings from your address are running or waiting"):
         fresh_runs.enter(CARTPOLE, "another page", "10.1.1.1")
     fresh_runs.enter(CARTPOLE, None, "10.1.1.2")
     fresh_runs.leave(first)
@@ -224,7 +224,7 @@ def test_a_training_that_is_paused_gives_its_turn_away_and_lines_up_again(fresh_
     assert fresh_runs.ahead(third) == 2 == AT_ONCE
     fresh_runs.pause(first)
     assert fresh_runs.ahead(third) == 1
-    fresh_runs.line_up(first)
+    fresh_runs.enqueue(first)
     assert [fresh_runs.ahead(run) for run in (second, third, first)] == [0, 1, 2]
 
 
@@ -233,12 +233,12 @@ def test_only_a_page_that_was_there_can_be_missed(fresh_runs, monkeypatch):
     assert not run.alone  # a program says nothing
     run.hear()
     assert not run.alone
-    monkeypatch.setattr(runs, "SILENCE_SECONDS", -1.0)
+    monkeypatch.setattr(jobs, "SILENCE_SECONDS", -1.0)
     assert run.alone
 
 
 def test_a_training_whose_page_stays_away_is_over_and_keeps_what_it_has_learnt(fresh_runs, monkeypatch):
-    monkeypatch.setattr(runs, "SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "SILENCE_SECONDS", 0.0)
     monkeypatch.setattr(train, "AWAY_SECONDS", 1.0)
     told = retrain.train(None, [], None, "cartpole", *settings(steps=LONG))
     run = fresh_runs.get(next(told).run_id)

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-import ui.broadcast.routes
-import ui.broadcast.stream
+import ui.streaming.routes
+import ui.streaming.stream
 import zoo
-from ui.broadcast.chunks import MOST_CHUNKS, Ticket
-from ui.broadcast.routes import LAST_SEED, ROUTES, Refused, ticket_of
-from ui.broadcast.stream import Broadcasts, Full, agent_of
+from ui.admission import PerVisitor
 from ui.episodes import scratch
-from ui.line import PerVisitor
+from ui.streaming.chunks import MOST_CHUNKS, EpisodeSpec
+from ui.streaming.routes import LAST_SEED, ROUTES, Refused, spec_of
+from ui.streaming.stream import Broadcasts, Full, agent_of
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 
@@ -44,21 +44,21 @@ def test_what_cannot_be_is_refused_in_a_sentence(asked, says):
     assert says in answer.json()["error"]
 
 
-def test_a_ticket_is_what_was_asked_for():
+def test_a_spec_is_what_was_asked_for():
     asked = {"agent": "pong", "seed": "7", "snapshot": "12", "actions": "sampled", "protocol": "sticky"}
-    assert ticket_of(asked) == Ticket("pong", 7, 12, False, "sticky")
-    assert ticket_of({"agent": "cartpole"}) == Ticket("cartpole", 0, 100, zoo.entries()["cartpole"].score.greedy)
+    assert spec_of(asked) == EpisodeSpec("pong", 7, 12, False, "sticky")
+    assert spec_of({"agent": "cartpole"}) == EpisodeSpec("cartpole", 0, 100, zoo.entries()["cartpole"].score.greedy)
 
 
 @given(st.dictionaries(st.sampled_from(["agent", "seed", "snapshot", "actions", "protocol"]), st.text(max_size=30)))
 @settings(max_examples=200, deadline=None)
-def test_whatever_is_asked_there_is_a_ticket_or_a_sentence(asked):
+def test_whatever_is_asked_there_is_a_spec_or_a_sentence(asked):
     said = "."
     try:
-        ticket = ticket_of({"agent": "cartpole"} | asked)
+        spec = spec_of({"agent": "cartpole"} | asked)
     except Refused as error:
-        ticket, said = Ticket("cartpole", 0), str(error)
-    assert ticket.agent in zoo.entries()
+        spec, said = EpisodeSpec("cartpole", 0), str(error)
+    assert spec.agent in zoo.entries()
     assert said.endswith(".")
 
 
@@ -75,23 +75,23 @@ def test_a_game_that_has_no_place_is_asked_for_later(monkeypatch):
     def full(*_):
         raise Full
 
-    monkeypatch.setattr(ui.broadcast.routes.BROADCASTS, "get", full)
+    monkeypatch.setattr(ui.streaming.routes.BROADCASTS, "get", full)
     answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole", "seed": 777})
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("So many games")
 
 
 def test_a_chunk_that_takes_long_is_to_be_asked_for_again(monkeypatch):
-    monkeypatch.setattr(ui.broadcast.routes, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
+    monkeypatch.setattr(ui.streaming.routes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 1.0)
     assert CLIENT.get("/arcade/chunk", params={"agent": "pong", "seed": 5, "n": 900}).status_code == 202
 
 
 def test_damaged_files_are_told_without_their_place(monkeypatch):
-    def damaged(ticket):
-        raise ui.broadcast.routes.CheckpointError("/secret/place is damaged")
+    def damaged(spec):
+        raise ui.streaming.routes.CheckpointError("/secret/place is damaged")
 
-    monkeypatch.setattr(ui.broadcast.routes, "BROADCASTS", Broadcasts(damaged))
+    monkeypatch.setattr(ui.streaming.routes, "BROADCASTS", Broadcasts(damaged))
     answer = CLIENT.get("/arcade/chunk", params={"agent": "cartpole"})
     assert answer.status_code == 500
     assert answer.json() == {"error": "cartpole cannot play: its files are damaged."}
@@ -101,7 +101,7 @@ def test_a_video_that_finds_no_room_on_the_disk_blames_no_agent(monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", "/secret/place")
 
-    monkeypatch.setattr(ui.broadcast.routes, "recorded", full)
+    monkeypatch.setattr(ui.streaming.routes, "recorded", full)
     answer = CLIENT.get("/arcade/video", params={"agent": "cartpole"})
     assert answer.status_code == 500
     assert answer.json() == {"error": "The game could not be recorded. Please try later."}
@@ -112,15 +112,15 @@ def test_a_video_that_cannot_be_written_leaves_nothing_behind(monkeypatch):
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ui.broadcast.routes, "mp4_of", half)
+    monkeypatch.setattr(ui.streaming.routes, "mp4_of", half)
     before = sorted(scratch().rglob("*"))
     assert CLIENT.get("/arcade/video", params={"agent": "cartpole", "seed": 780}).status_code == 500
     assert sorted(scratch().rglob("*")) == before
 
 
 def test_a_video_counts_among_the_games_of_who_asks_for_it(monkeypatch):
-    monkeypatch.setattr("ui.broadcast.stream.AT_ONCE_EACH", 1)
-    other = ui.broadcast.routes.BROADCASTS.get(Ticket("pong", 779), "192.0.2.7")
+    monkeypatch.setattr("ui.streaming.stream.AT_ONCE_EACH", 1)
+    other = ui.streaming.routes.BROADCASTS.get(EpisodeSpec("pong", 779), "192.0.2.7")
     asked = {"agent": "cartpole", "seed": 778}
     assert TestClient(CLIENT.app, client=("192.0.2.7", 1234)).get("/arcade/video", params=asked).status_code == 503
     other.leave()
@@ -129,8 +129,8 @@ def test_a_video_counts_among_the_games_of_who_asks_for_it(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["video", "gif"])
 def test_a_visitor_has_some_files_made_and_no_more(monkeypatch, kind):
-    monkeypatch.setattr(ui.broadcast.routes, "FILES_OF_ONE_VISITOR", PerVisitor(1, "files are being made"))
-    with ui.broadcast.routes.FILES_OF_ONE_VISITOR.one("192.0.2.7"):
+    monkeypatch.setattr(ui.streaming.routes, "FILES_OF_ONE_VISITOR", PerVisitor(1, "files are being made"))
+    with ui.streaming.routes.FILES_OF_ONE_VISITOR.one("192.0.2.7"):
         visitor = TestClient(CLIENT.app, client=("192.0.2.7", 1234))
         answer = visitor.get(f"/arcade/{kind}", params={"agent": "cartpole"})
     assert answer.status_code == 429
@@ -139,7 +139,7 @@ def test_a_visitor_has_some_files_made_and_no_more(monkeypatch, kind):
 
 def test_the_app_tells_that_it_is_well_and_what_it_does(monkeypatch):
     broadcasts = Broadcasts(agent_of)
-    monkeypatch.setattr(ui.broadcast.routes, "BROADCASTS", broadcasts)
+    monkeypatch.setattr(ui.streaming.routes, "BROADCASTS", broadcasts)
     assert CLIENT.get("/healthz").json().items() >= {"status": "ok", "games": 0, "chunks_mb": 0.0}.items()
     CLIENT.get("/arcade/chunk", params={"agent": "cartpole", "seed": 774, "n": 2})
     told = CLIENT.get("/healthz").json()

@@ -23,15 +23,15 @@ import zoo
 from playback.episode import playback_steps
 from tests.browsing import needs_chromium, visit
 from tests.serving import App
-from ui.broadcast.chunks import Ticket, chunks, header_of, pixels_of
-from ui.broadcast.nudges import nudges_of
 from ui.site import record as recording
 from ui.site.__main__ import main
 from ui.site.build import build, described, weights_of
+from ui.streaming.chunks import EpisodeSpec, chunks, header_of, pixels_of
+from ui.streaming.nudges import nudges_of
 from zoo.__main__ import main as command_line
 
 ROOT = Path(__file__).parents[1]
-PONG = Ticket("pong", 0)
+PONG = EpisodeSpec("pong", 0)
 
 
 @pytest.fixture(scope="module")

@@ -17,18 +17,18 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import ui.broadcast.chunks
-import ui.broadcast.stream
+import ui.streaming.chunks
+import ui.streaming.stream
 from playback.episode import play, render
 from tests import toy
 from tests.processes import wait_until
-from ui.broadcast.chunks import UNLIKE, Palette, Ticket, chunks, palette_of
-from ui.broadcast.files import mp4_of
-from ui.broadcast.stage import Stage
-from ui.broadcast.stream import CAN_WAIT_SECONDS, STAGE, Broadcast, Broadcasts, Full
+from ui.streaming.chunks import UNLIKE, EpisodeSpec, Palette, chunks, palette_of
+from ui.streaming.files import mp4_of
+from ui.streaming.scheduler import Scheduler
+from ui.streaming.stream import CAN_WAIT_SECONDS, SCHEDULER, Broadcast, Broadcasts, Full
 
 AGENT = toy.balancer()
-TICKET = Ticket("balancer", seed=3)
+SPEC = EpisodeSpec("balancer", seed=3)
 
 
 class Streamed(NamedTuple):
@@ -58,14 +58,14 @@ STEPS = 130
 def game():
     """A game, chunk by chunk, that is cut after some steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ui.broadcast.chunks, "MOST_STEPS", STEPS)
-        return [read(part.chunk) for part in chunks(TICKET, AGENT)]
+        patch.setattr(ui.streaming.chunks, "MOST_STEPS", STEPS)
+        return [read(part.chunk) for part in chunks(SPEC, AGENT)]
 
 
 @pytest.fixture
 def broadcasts():
     """Games of the balancer; none is under way when the test is over."""
-    broadcasts = Broadcasts(lambda ticket: AGENT)
+    broadcasts = Broadcasts(lambda spec: AGENT)
     yield broadcasts
     broadcasts.end()
     assert broadcasts.under_way() == 0
@@ -111,13 +111,13 @@ def test_a_chunk_is_a_second_of_play_and_the_first_one_half(game):
 
 
 def test_all_who_watch_a_game_share_it(broadcasts):
-    assert broadcasts.get(TICKET) is broadcasts.get(Ticket("balancer", seed=3))
-    assert broadcasts.get(TICKET) is not broadcasts.get(TICKET._replace(seed=4))
+    assert broadcasts.get(SPEC) is broadcasts.get(EpisodeSpec("balancer", seed=3))
+    assert broadcasts.get(SPEC) is not broadcasts.get(SPEC._replace(seed=4))
 
 
 def test_a_game_is_played_no_further_than_some_way_ahead_of_who_watches(broadcasts, monkeypatch):
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
-    broadcast = broadcasts.get(TICKET)
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 2.0)
+    broadcast = broadcasts.get(SPEC)
     assert played(broadcast, 3)
     assert not wait_until(lambda: len(broadcast.chunks) > 3, 0.5)
     broadcast.part(4)
@@ -126,7 +126,7 @@ def test_a_game_is_played_no_further_than_some_way_ahead_of_who_watches(broadcas
 
 
 def test_a_game_that_begins_is_played_a_little_and_further_the_longer_it_is_watched(broadcasts):
-    broadcast = broadcasts.get(TICKET)
+    broadcast = broadcasts.get(SPEC)
     assert played(broadcast, 3)
     assert not wait_until(lambda: len(broadcast.chunks) > 3, 0.5)
     broadcast.part(2)
@@ -135,69 +135,69 @@ def test_a_game_that_begins_is_played_a_little_and_further_the_longer_it_is_watc
 
 
 def test_a_game_that_nobody_watches_ends_and_begins_anew_where_somebody_comes_back(broadcasts, monkeypatch, game):
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
-    monkeypatch.setattr(ui.broadcast.stream, "IDLE_SECONDS", 0.1)
-    left = broadcasts.get(TICKET)
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 2.0)
+    monkeypatch.setattr(ui.streaming.stream, "IDLE_SECONDS", 0.1)
+    left = broadcasts.get(SPEC)
     assert wait_until(lambda: not left.alive, 30)
     assert not left.over
-    again = broadcasts.get(TICKET)
+    again = broadcasts.get(SPEC)
     assert again is not left
     assert wait_until(lambda: again.part(2), 30)
     np.testing.assert_array_equal(read(again.part(2).chunk).pictures, game[2].pictures)
 
 
 def test_there_are_only_so_many_games_at_once(broadcasts, monkeypatch):
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
-    monkeypatch.setattr(ui.broadcast.stream, "AT_ONCE", 2)
-    first, _ = (broadcasts.get(TICKET._replace(seed=seed)) for seed in (1, 2))
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 2.0)
+    monkeypatch.setattr(ui.streaming.stream, "AT_ONCE", 2)
+    first, _ = (broadcasts.get(SPEC._replace(seed=seed)) for seed in (1, 2))
     with pytest.raises(Full):
-        broadcasts.get(TICKET)
+        broadcasts.get(SPEC)
     assert wait_until(lambda: first.part(1000) or first.over, 60)
     assert wait_until(lambda: not first.alive, 5)
-    assert broadcasts.get(TICKET)
+    assert broadcasts.get(SPEC)
 
 
 def test_one_address_cannot_have_all_games(broadcasts, monkeypatch):
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
-    monkeypatch.setattr(ui.broadcast.stream, "AT_ONCE_EACH", 2)
-    first, _ = (broadcasts.get(TICKET._replace(seed=seed), "192.0.2.1") for seed in (1, 2))
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 2.0)
+    monkeypatch.setattr(ui.streaming.stream, "AT_ONCE_EACH", 2)
+    first, _ = (broadcasts.get(SPEC._replace(seed=seed), "192.0.2.1") for seed in (1, 2))
     with pytest.raises(Full):
-        broadcasts.get(TICKET, "192.0.2.1")
-    assert broadcasts.get(TICKET, "192.0.2.2")
-    monkeypatch.setattr(ui.broadcast.stream, "LEFT_SECONDS", 0.0)
-    assert broadcasts.get(TICKET._replace(seed=4), "192.0.2.1")  # in the place of the one left longest ago
+        broadcasts.get(SPEC, "192.0.2.1")
+    assert broadcasts.get(SPEC, "192.0.2.2")
+    monkeypatch.setattr(ui.streaming.stream, "LEFT_SECONDS", 0.0)
+    assert broadcasts.get(SPEC._replace(seed=4), "192.0.2.1")  # in the place of the one left longest ago
     assert not first.alive
 
 
 def test_finished_games_go_where_room_is_needed(broadcasts, monkeypatch):
-    old = broadcasts.get(TICKET)
+    old = broadcasts.get(SPEC)
     assert wait_until(lambda: old.part(1000) or old.over, 60)
     assert wait_until(lambda: not old.alive, 5)
-    monkeypatch.setattr(ui.broadcast.stream, "KEPT_BYTES", old.size - 1)
-    broadcasts.get(TICKET._replace(seed=4))
-    assert broadcasts.get(TICKET) is not old
+    monkeypatch.setattr(ui.streaming.stream, "KEPT_BYTES", old.size - 1)
+    broadcasts.get(SPEC._replace(seed=4))
+    assert broadcasts.get(SPEC) is not old
 
 
 def test_a_finished_game_that_is_watched_outlives_one_that_is_not(broadcasts, monkeypatch):
-    watched, left = (broadcasts.get(TICKET._replace(seed=seed)) for seed in (4, 5))
+    watched, left = (broadcasts.get(SPEC._replace(seed=seed)) for seed in (4, 5))
     for each in (watched, left):
         assert wait_until(lambda each=each: each.part(1000) or each.over, 60)
     assert wait_until(lambda: not (watched.alive or left.alive), 5)
     watched.part(0)  # no more than this: its page asks the address that it began with no more
-    monkeypatch.setattr(ui.broadcast.stream, "KEPT_BYTES", watched.size)
-    broadcasts.get(TICKET._replace(seed=6))
-    assert broadcasts.found(watched.ticket) is watched
-    assert broadcasts.found(left.ticket) is None
+    monkeypatch.setattr(ui.streaming.stream, "KEPT_BYTES", watched.size)
+    broadcasts.get(SPEC._replace(seed=6))
+    assert broadcasts.found(watched.spec) is watched
+    assert broadcasts.found(left.spec) is None
 
 
 def test_games_that_were_left_take_no_memory(broadcasts, monkeypatch):
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 2.0)
-    game = broadcasts.get(TICKET)
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 2.0)
+    game = broadcasts.get(SPEC)
     game.leave()
     game.join(30)
     left = weakref.ref(game)
     del game
-    broadcasts.get(TICKET._replace(seed=4))
+    broadcasts.get(SPEC._replace(seed=4))
     gc.collect()
     assert left() is None
 
@@ -234,7 +234,7 @@ def test_the_shades_of_edges_leave_room_for_the_colours_of_surfaces():
 
 def test_what_no_browser_can_read_breaks_the_game_off():
     recipe = replace(AGENT.recipe, reward_scale=1e-310)  # a stranger's: its values are infinite
-    broadcast = Broadcast(TICKET, AGENT._replace(recipe=recipe))
+    broadcast = Broadcast(SPEC, AGENT._replace(recipe=recipe))
     assert wait_until(lambda: broadcast.error, 60)
     assert broadcast.chunks == []
 
@@ -244,46 +244,46 @@ def test_games_of_an_environment_share_their_palette():
 
 
 def test_who_would_wait_goes_first_and_who_has_left_goes_last():
-    stage, order, waiting = Stage(places=1), [], []
+    scheduler, order, waiting = Scheduler(places=1), [], []
 
     def play(name: str, patience: float) -> None:
-        with stage.turn(lambda: patience):
+        with scheduler.turn(lambda: patience):
             order.append(name)
 
-    with stage.turn(lambda: 0.0):
+    with scheduler.turn(lambda: 0.0):
         for name, patience in (("left", math.inf), ("far ahead", 9.0), ("starting", 3.0), ("dry", 0.5)):
             waiting.append(threading.Thread(target=play, args=(name, patience)))
             waiting[-1].start()
-        assert wait_until(lambda: len(stage.waiting) == 4, 10)
+        assert wait_until(lambda: len(scheduler.waiting) == 4, 10)
     for thread in waiting:
         thread.join()
     assert order == ["dry", "starting", "far ahead", "left"]
 
 
 def test_a_place_is_taken_as_soon_as_another_has_grown_patient():
-    stage, first = Stage(places=1), [0.0]
-    stage.waiting["another"] = lambda: first[0]  # it sleeps, and is not told that it could go
+    scheduler, first = Scheduler(places=1), [0.0]
+    scheduler.waiting["another"] = lambda: first[0]  # it sleeps, and is not told that it could go
 
     def play() -> None:
-        with stage.turn(lambda: 1.0):
+        with scheduler.turn(lambda: 1.0):
             pass
 
     waiting = threading.Thread(target=play)
     waiting.start()
-    assert wait_until(lambda: len(stage.waiting) == 2, 10)
+    assert wait_until(lambda: len(scheduler.waiting) == 2, 10)
     first[0] = 2.0  # and nobody is told of that
     waiting.join(10)
     assert not waiting.is_alive()
 
 
 def test_a_game_is_as_urgent_as_its_most_urgent_viewer(broadcasts, monkeypatch):
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
-    broadcast = broadcasts.get(TICKET)
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 1.0)
+    broadcast = broadcasts.get(SPEC)
     assert played(broadcast, 2)
     assert broadcast.patience == math.inf
-    with STAGE.turn(lambda: -math.inf), ExitStack() as others:
+    with SCHEDULER.turn(lambda: -math.inf), ExitStack() as others:
         for _ in range((os.cpu_count() or 1) - 1):
-            others.enter_context(STAGE.turn(lambda: -math.inf))
+            others.enter_context(SCHEDULER.turn(lambda: -math.inf))
         broadcast.part(5, ahead=12.0)
         broadcast.part(6, ahead=2.0)
         assert 1.0 < broadcast.patience < 2.0
@@ -292,12 +292,12 @@ def test_a_game_is_as_urgent_as_its_most_urgent_viewer(broadcasts, monkeypatch):
 
 
 def test_a_file_can_wait_for_those_who_watch(broadcasts, monkeypatch, tmp_path):
-    monkeypatch.setattr(ui.broadcast.stream, "AHEAD_SECONDS", 1.0)
-    broadcast = broadcasts.get(TICKET)
+    monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 1.0)
+    broadcast = broadcasts.get(SPEC)
     assert played(broadcast, 2)
-    with STAGE.turn(lambda: -math.inf), ExitStack() as others, ThreadPoolExecutor(1) as files:
+    with SCHEDULER.turn(lambda: -math.inf), ExitStack() as others, ThreadPoolExecutor(1) as files:
         for _ in range((os.cpu_count() or 1) - 1):
-            others.enter_context(STAGE.turn(lambda: -math.inf))
+            others.enter_context(SCHEDULER.turn(lambda: -math.inf))
         video = files.submit(mp4_of, broadcast, tmp_path / "game.mp4")
         assert wait_until(lambda: broadcast.patience < math.inf, 10)
         assert broadcast.patience > CAN_WAIT_SECONDS - 5
@@ -306,7 +306,7 @@ def test_a_file_can_wait_for_those_who_watch(broadcasts, monkeypatch, tmp_path):
 
 
 def test_waiting_for_a_chunk_ends_with_it_or_with_the_game(broadcasts):
-    broadcast = broadcasts.get(TICKET)
+    broadcast = broadcasts.get(SPEC)
     with ThreadPoolExecutor(1) as thread:  # this one may have a loop of its own
         thread.submit(asyncio.run, broadcast.heard(0, 30.0)).result()
         assert broadcast.part(0)

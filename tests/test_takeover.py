@@ -20,15 +20,15 @@ from playback.perturbation import Perturbation
 from playback.takeover import Takeover, replayed, until
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from ui.broadcast.chunks import MOST_STEPS, chunks, header_of
-from ui.broadcast.replay import replay
-from ui.broadcast.routes import ticket_of
-from ui.broadcast.stream import agent_of
-from ui.broadcast.takeovers import MOST_LETTERS, takeovers_of, written
-from ui.play.pad import AGENT
+from ui.play.controls import AGENT
 from ui.play.routes import LIVE_ROUTES
 from ui.play.taken import TakenGame
 from ui.screen import query_of
+from ui.streaming.chunks import MOST_STEPS, chunks, header_of
+from ui.streaming.replay import replay
+from ui.streaming.routes import spec_of
+from ui.streaming.stream import agent_of
+from ui.streaming.takeovers import MOST_LETTERS, takeovers_of, written
 
 CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
 BREAKOUT = Recipe(env="ALE/Breakout-v5")
@@ -107,9 +107,9 @@ HELD = [["right"], ["left"], [AGENT], ["fire"], ["right"]]
 
 def taken_over(asked: dict[str, str], first: int) -> tuple[list[dict], str]:
     """The headers of all steps that a visitor meets from a step on, and how a link names what was played."""
-    ticket = ticket_of(asked)
+    spec = spec_of(asked)
     headers, by_hand = [], []
-    with closing(TakenGame(ticket, agent_of(ticket), first)) as game:
+    with closing(TakenGame(spec, agent_of(spec), first)) as game:
         while not game.get_ready():
             pass
         for held in HELD:
@@ -141,9 +141,9 @@ def test_the_link_of_a_game_that_was_taken_over_is_that_game(asked):
     met, takeovers = taken_over(asked, 60)
     assert len(met) == 12 * len(HELD)
     assert takeovers.count("-") == 1
-    ticket = ticket_of(asked | {"takeovers": takeovers})
+    spec = spec_of(asked | {"takeovers": takeovers})
     streamed: dict[str, list] = {"actions": [], "rewards": [], "values": [], "policies": []}
-    with closing(chunks(ticket, agent_of(ticket))) as game:
+    with closing(chunks(spec, agent_of(spec))) as game:
         for part in game:
             header = header_of(part.chunk)
             for key, told in streamed.items():
@@ -161,7 +161,7 @@ def test_a_link_is_replayed_to_the_score_that_the_visitor_saw():
     outcome = replay(asked | {"takeovers": takeovers})
     assert (outcome.score, outcome.steps) == (30 + len(met), 30 + len(met))
     assert replay(asked).score == 500
-    assert outcome.ticket == ticket_of(asked | {"takeovers": takeovers})
+    assert outcome.spec == spec_of(asked | {"takeovers": takeovers})
 
 
 def test_the_hand_goes_before_a_nudge_and_the_agent_looks_on():
@@ -174,7 +174,7 @@ def test_the_hand_goes_before_a_nudge_and_the_agent_looks_on():
 
 
 def test_a_moment_after_the_end_is_refused_in_a_sentence():
-    with closing(TakenGame(ticket_of({"agent": "cartpole"}), zoo.load("cartpole"), 600)) as game:
+    with closing(TakenGame(spec_of({"agent": "cartpole"}), zoo.load("cartpole"), 600)) as game:
         while not game.get_ready():
             pass
         assert game.over
@@ -184,7 +184,7 @@ def test_a_moment_after_the_end_is_refused_in_a_sentence():
 def test_whoever_goes_back_to_a_long_game_that_was_taken_over_gets_it():
     takeovers = "0." + "ab" * (MOST_LETTERS // 2 - 1)
     event = SimpleNamespace(_data={"query": urlencode({"agent": "breakout", "takeovers": takeovers})})
-    assert ticket_of(query_of(event)) == ticket_of({"agent": "breakout", "takeovers": takeovers})
+    assert spec_of(query_of(event)) == spec_of({"agent": "breakout", "takeovers": takeovers})
 
 
 def player(page: Page, state: str) -> None:

@@ -27,16 +27,17 @@ from playback.saliency import saliency
 from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
-from ui.broadcast import routes, sights, stream
-from ui.broadcast.chunks import header_of
-from ui.broadcast.files import mp4_of
-from ui.broadcast.nudges import nudges_of, written
-from ui.broadcast.routes import ROUTES, ticket_of
-from ui.broadcast.sights import maps_from, sight_of
-from ui.broadcast.stream import BROADCASTS, Broadcast, BrokenOff
-from ui.line import Line
-from ui.watch.early import BeginEarly
+from ui.admission import Admission
+from ui.streaming import routes, stream
+from ui.streaming import saliency as saliency_maps
+from ui.streaming.chunks import header_of
+from ui.streaming.files import mp4_of
+from ui.streaming.nudges import nudges_of, written
+from ui.streaming.routes import ROUTES, spec_of
+from ui.streaming.saliency import maps_from, sight_of
+from ui.streaming.stream import BROADCASTS, Broadcast, BrokenOff
 from ui.watch.player import showing
+from ui.watch.prefetch import Prefetch
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
@@ -135,12 +136,12 @@ def test_an_action_is_taken_in_the_agents_place_and_the_film_shows_it():
 
 def test_an_address_names_nudges():
     asked = {"agent": "cartpole", "nudges": "120.left-120.left-340.right"}
-    assert ticket_of(asked).nudges == (Perturbation(120, "left"), Perturbation(120, "left"), Perturbation(340, "right"))
-    assert written(ticket_of(asked).nudges) == asked["nudges"]
+    assert spec_of(asked).nudges == (Perturbation(120, "left"), Perturbation(120, "left"), Perturbation(340, "right"))
+    assert written(spec_of(asked).nudges) == asked["nudges"]
 
 
 def test_beside_a_game_are_its_agents_other_ages_and_other_agents_of_the_game():
-    offered = showing(ticket_of({"agent": "pong", "snapshot": "12"}))["others"]
+    offered = showing(spec_of({"agent": "pong", "snapshot": "12"}))["others"]
     ages = [{"snapshot": age} for age in zoo.entries()["pong"].snapshots if age != 12]
     assert offered == [*ages, {"agent": "pong_lstm", "snapshot": 100}]
 
@@ -178,11 +179,11 @@ def test_what_cannot_be_is_refused_in_a_sentence(place, asked, status):
 
 def test_where_the_line_for_a_look_is_full_one_more_is_refused(monkeypatch):
     asked = {"agent": "pong", "seed": "3", "n": "1", "step": "2"}
-    monkeypatch.setattr(sights, "LOOKS", Line(at_once=1, waiting=0))
-    with sights.LOOKS.turn():
+    monkeypatch.setattr(saliency_maps, "LOOKS", Admission(at_once=1, waiting=0))
+    with saliency_maps.LOOKS.turn():
         assert CLIENT.get("/arcade/saliency", params=asked).status_code == 503
     looks = CLIENT.get("/arcade/saliency", params=asked | {"most": "2"}).json()["looks"]
-    first = header_of(BROADCASTS.get(ticket_of({"agent": "pong", "seed": "3"})).chunks[1].chunk)["first"]
+    first = header_of(BROADCASTS.get(spec_of({"agent": "pong", "seed": "3"})).chunks[1].chunk)["first"]
     assert sorted(map(int, looks)) == [first + 2, first + 3]
     assert all(maps_in(packed).max((1, 2)).tolist() == [255, 255] for packed in looks.values())
 
@@ -195,7 +196,7 @@ def test_what_was_seen_is_kept_to_the_last_pixel():
 
 def test_a_game_becomes_a_video_of_all_its_pictures(tmp_path):
     """While it is played; the colours are those that H.264 keeps."""
-    broadcast = BROADCASTS.get(ticket_of({"agent": "pendulum", "seed": "4"}))
+    broadcast = BROADCASTS.get(spec_of({"agent": "pendulum", "seed": "4"}))
     recording = mp4_of(broadcast, tmp_path / "game.mp4")
     episode = play(zoo.load("pendulum"), 4)
     drawn = list(render(zoo.load("pendulum"), episode).pictures)
@@ -210,14 +211,14 @@ def test_a_game_becomes_a_video_of_all_its_pictures(tmp_path):
 
 def test_a_game_that_breaks_off_becomes_no_video(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "AHEAD_SECONDS", 0.0)
-    broadcast = Broadcast(ticket_of({"agent": "pendulum", "seed": "5"}), zoo.load("pendulum"))
+    broadcast = Broadcast(spec_of({"agent": "pendulum", "seed": "5"}), zoo.load("pendulum"))
     broadcast.leave()
     with pytest.raises(BrokenOff):
         mp4_of(broadcast, tmp_path / "game.mp4")
 
 
 def test_where_many_wait_for_videos_one_more_is_refused_in_a_sentence(monkeypatch):
-    monkeypatch.setattr(routes, "FILES", Line(at_once=1, waiting=1))
+    monkeypatch.setattr(routes, "FILES", Admission(at_once=1, waiting=1))
     with routes.FILES.turn():
         waiting = [threading.Thread(target=make_video, args=(1,))]
         for thread in waiting:
@@ -343,11 +344,11 @@ def test_a_game_begins_while_its_page_is_loading():
         return PlainTextResponse("the page")
 
     routes = [Route("/", page), Route("/elsewhere", page)]
-    with TestClient(Starlette(routes=routes, middleware=[Middleware(BeginEarly)])) as visitor:
+    with TestClient(Starlette(routes=routes, middleware=[Middleware(Prefetch)])) as visitor:
         refused = ("/?agent=nobody", "/?agent=cartpole&seed=-1", "/")
         for address in (*refused, "/?tab=retrain&agent=cartpole&seed=90211", "/elsewhere?agent=cartpole&seed=90211"):
             assert visitor.get(address).text == "the page"
         assert visitor.get("/?agent=cartpole&seed=90210").text == "the page"
-        ticket = ticket_of({"agent": "cartpole", "seed": "90210"})
-        assert wait_until(lambda: BROADCASTS.found(ticket), 30)
-    assert BROADCASTS.found(ticket._replace(seed=90211)) is None
+        spec = spec_of({"agent": "cartpole", "seed": "90210"})
+        assert wait_until(lambda: BROADCASTS.found(spec), 30)
+    assert BROADCASTS.found(spec._replace(seed=90211)) is None

@@ -19,12 +19,12 @@ from a3c_core.recipe import Recipe, meaning
 from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
-from ui.agents import stills
-from ui.agents import tab as zoo_page
-from ui.agents.figures import Mark, histogram, scale
-from ui.agents.page import agent_page
-from ui.agents.stills import drawn, file_of, still_of
 from ui.games import GAMES
+from ui.zoo import tab as zoo_page
+from ui.zoo import thumbnails
+from ui.zoo.figures import Mark, histogram, scale
+from ui.zoo.page import agent_page
+from ui.zoo.thumbnails import drawn, file_of, thumbnail_of
 from zoo.card import description, model_card
 from zoo.peers import Peer, peers, peers_of
 
@@ -228,21 +228,21 @@ def test_a_checkpoint_goes_home_and_nothing_else_does(app: App, tmp_path):
         assert refused.status_code == 400
         assert refused.json()["error"].endswith(".")
     assert get(agent="cartpole").headers["etag"] == get(agent="cartpole").headers["etag"]  # it is packed once
-    assert httpx.get(f"{app.url}arcade/still?agent=%00", timeout=60).status_code == 400
-    assert httpx.get(f"{app.url}arcade/still?agent=pong", timeout=60).content.startswith(b"\x89PNG")
+    assert httpx.get(f"{app.url}arcade/thumbnail?agent=%00", timeout=60).status_code == 400
+    assert httpx.get(f"{app.url}arcade/thumbnail?agent=pong", timeout=60).content.startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("entry", zoo.entries().values(), ids=lambda entry: entry.name)
 def test_the_picture_that_ships_is_a_moment_of_the_agents_game(entry):
-    assert file_of(entry).is_file(), "draw it with python -m ui.agents.draw_stills"
+    assert file_of(entry).is_file(), "draw it with python -m ui.zoo.draw_thumbnails"
     assert np.array_equal(iio.imread(file_of(entry)), iio.imread(drawn(entry.name, entry.sha256[MODEL])))
 
 
 def test_an_agent_whose_weights_are_others_by_now_is_drawn_anew(monkeypatch, tmp_path):
     entry = zoo.entries()["pong"]
-    shipped = still_of(entry)
-    monkeypatch.setattr(stills, "STILLS", tmp_path)
-    assert np.array_equal(iio.imread(still_of(entry)), iio.imread(shipped))
+    shipped = thumbnail_of(entry)
+    monkeypatch.setattr(thumbnails, "THUMBNAILS", tmp_path)
+    assert np.array_equal(iio.imread(thumbnail_of(entry)), iio.imread(shipped))
 
 
 def test_the_app_asked_no_other_machine(app: App):

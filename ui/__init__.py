@@ -15,26 +15,26 @@ import zoo
 from playback.emulator_pool import use_emulator_pool
 from training.local import warm_up as warm_up_workers
 from ui import api, guard, how, modules
-from ui.agents import routes as zoo_routes
-from ui.agents import tab as agents_tab
 from ui.board import routes as board_routes
 from ui.board.referee import referee
-from ui.broadcast.routes import ROUTES
-from ui.broadcast.stream import BROADCASTS
 from ui.guard import Guard
 from ui.play import tab as play_tab
-from ui.play.live import LIVES
 from ui.play.routes import LIVE_ROUTES
+from ui.play.sessions import SESSIONS as PLAY_SESSIONS
 from ui.recordings import routes as recordings_routes
 from ui.retrain import publishing
 from ui.retrain import routes as retrain_routes
 from ui.retrain import tab as retrain_tab
-from ui.retrain.runs import RUNS
+from ui.retrain.jobs import JOBS
 from ui.screen import PLAIN
 from ui.slash import EndWithSlash
+from ui.streaming.routes import ROUTES
+from ui.streaming.stream import BROADCASTS
 from ui.theme import CSS, THEME
 from ui.watch import tab as watch_tab
-from ui.watch.early import BeginEarly
+from ui.watch.prefetch import Prefetch
+from ui.zoo import routes as zoo_routes
+from ui.zoo import tab as agents_tab
 
 SESSIONS = 256
 """Visitors, and programs, that the server remembers: those seen last. Gradio takes 100 kB for each, 10,000 at most."""
@@ -65,7 +65,7 @@ LAUNCH: dict[str, Any] = {
             *modules.ROUTES,
             *guard.ROUTES,
         ],
-        "middleware": [Middleware(Guard), Middleware(BeginEarly), Middleware(EndWithSlash)],
+        "middleware": [Middleware(Guard), Middleware(Prefetch), Middleware(EndWithSlash)],
     },
 }
 """Keyword arguments of `Blocks.launch`."""
@@ -150,7 +150,7 @@ def _opened(name: object) -> Any:  # noqa: ANN401
 
 
 def _leave(request: gr.Request) -> None:
-    RUNS.leave_page(request.session_hash, keep=publishing.OFFERED)  # a visitor may be away to sign in
+    JOBS.leave_page(request.session_hash, keep=publishing.OFFERED)  # a visitor may be away to sign in
 
 
 def give_up_silent_connections(server: uvicorn.Server) -> None:
@@ -165,8 +165,8 @@ def give_up_silent_connections(server: uvicorn.Server) -> None:
 def close(page: gr.Blocks) -> None:
     """Ends what is under way for visitors, and then the server, which tidies up. Whatever takes longer is cut off."""
     ENDING.set()
-    RUNS.end()
-    LIVES.end()
+    JOBS.end()
+    PLAY_SESSIONS.end()
     BROADCASTS.end()
     if judge := referee():
         judge.end()

@@ -10,17 +10,17 @@ import gradio as gr
 
 import zoo
 from a3c_core.evaluation import evaluate as evaluate_agent
-from ui.broadcast.routes import FAILURES, LAST_SEED, answer_to, ticket_of
-from ui.broadcast.stream import agent_of
-from ui.line import Busy, Line, PerVisitor, TooMany
+from ui.admission import Admission, Busy, PerVisitor, TooMany
 from ui.settings import refusal, whole
+from ui.streaming.routes import FAILURES, LAST_SEED, answer_to, spec_of
+from ui.streaming.stream import agent_of
 from ui.visitors import address_of
 
 MCP = find_spec("mcp") is not None
 """Whether agents of another kind can use these endpoints as their tools."""
 MOST_GAMES, MOST_SECONDS = 20, 120.0
 """Of one evaluation."""
-EVALUATIONS = Line(at_once=1, waiting=4)
+EVALUATIONS = Admission(at_once=1, waiting=4)
 """The others are refused at once: the page's own events stand in the same queue. It takes a core, and no turn of those
 that show a visitor's agent before and after its training."""
 OF_ONE_VISITOR = PerVisitor(2, "evaluations are under way")
@@ -73,14 +73,14 @@ def evaluate(
 
     asked = {"agent": str(agent), "protocol": str(protocol)}
     try:
-        ticket = ticket_of(asked)
+        spec = spec_of(asked)
         with OF_ONE_VISITOR.one(address_of(request)), EVALUATIONS.turn():
             until = time.monotonic() + MOST_SECONDS
             score = evaluate_agent(
-                agent_of(ticket),
+                agent_of(spec),
                 games,
-                greedy=ticket.greedy,
-                protocol=ticket.protocol,
+                greedy=spec.greedy,
+                protocol=spec.protocol,
                 first_seed=first_seed,
                 progress=in_time,
             )

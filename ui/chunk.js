@@ -1,5 +1,5 @@
 // What all who show streamed games share: where the server is, how parts of the page are made, how chunks become pictures
-// (see ui/broadcast/chunks.py).
+// (see ui/streaming/chunks.py).
 
 /**
  * What gradio hands to the script of a component.

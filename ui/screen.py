@@ -8,11 +8,11 @@ import gradio as gr
 from gradio.data_classes import FileData
 from huggingface_hub import constants
 
-from ui.broadcast.takeovers import MOST_LETTERS
 from ui.episodes import Recording
 from ui.figures import number
 from ui.games import game_of
 from ui.modules import mounted
+from ui.streaming.takeovers import MOST_LETTERS
 
 PLAIN: dict[str, Any] = {"apply_default_css": False, "js_on_load": None}
 """HTML that this app styles itself and that does nothing when it is clicked."""

@@ -22,14 +22,14 @@ globalThis.fetch = async () => new Response(Buffer.concat([length, head, Buffer.
 const about = /** @type {any} */ ({ env: "CartPole-v1", rate: 50_000, actions: ["left", "right"] }); // a game within milliseconds
 const agents = { blind: { weights: { 100: "weights" }, shift: 0, scale: 1, about } };
 const source = playedHere(agents, new URL("http://localhost/"), /** @type {any} */ ({}));
-const ticket = { agent: "blind", seed: 7, snapshot: 100, actions: "greedy" };
+const spec = { agent: "blind", seed: 7, snapshot: 100, actions: "greedy" };
 
 test("a game that is taken over replays to the same score", async () => {
-  const { receive, tell, askRival } = source.live(ticket);
+  const { receive, tell, askRival } = source.live(spec);
   const takeovers = [];
   const steps = [];
   let id = "";
-  const refused = await receive({ ...ticket, from: "3", speed: "100" }, new AbortController().signal, ({ header }) => {
+  const refused = await receive({ ...spec, from: "3", speed: "100" }, new AbortController().signal, ({ header }) => {
     if (header.live) return tell((id = header.live.id), 0, ["right"]);
     steps.push(header);
     if (header.by_hand[0]) add(takeovers, header.first, header.actions[0]);
@@ -39,15 +39,15 @@ test("a game that is taken over replays to the same score", async () => {
   assert.equal(written(takeovers), "3.b6");
   assert.deepEqual(steps.map(({ first }) => first), steps.map((_, i) => 3 + i));
   assert.deepEqual(steps.map(({ over }) => over), steps.map((step) => step === steps.at(-1)));
-  const [mine, alone] = [await askRival({ ...ticket, takeovers: "3.b6" }), await askRival(ticket)];
+  const [mine, alone] = [await askRival({ ...spec, takeovers: "3.b6" }), await askRival(spec)];
   assert.deepEqual(mine, { return: 3 + steps.length, over: true });
   assert.ok(alone.return < mine.return);
 });
 
 test("only what is played here can be taken over", () => {
-  assert.equal(source.live({ ...ticket, actions: "sampled" }), null);
-  assert.equal(source.live({ ...ticket, agent: "pong" }), null);
-  assert.equal(source.live({ ...ticket, snapshot: 3 }), null);
+  assert.equal(source.live({ ...spec, actions: "sampled" }), null);
+  assert.equal(source.live({ ...spec, agent: "pong" }), null);
+  assert.equal(source.live({ ...spec, snapshot: 3 }), null);
 });
 
 test("a pad takes what was pressed last, however briefly, and goes on with it", () => {

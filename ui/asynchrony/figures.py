@@ -6,11 +6,11 @@ from html import escape
 from typing import NamedTuple
 
 from training.compare import BASE
-from ui.agents.figures import Band, bands, bands_file, shares
 from ui.asynchrony import findings
 from ui.asynchrony.findings import Finding, name_of, setting_name, workers
 from ui.asynchrony.record import Estimate, Record, Study, Way, record
 from ui.figures import precise
+from ui.zoo.figures import Band, bands, bands_file, shares
 
 UNITS = {"steps": "by steps", "seconds": "by time", "updates": "by updates"}
 """What the returns are drawn against."""

@@ -15,22 +15,22 @@ from urllib.parse import urlencode
 
 import zoo
 from playback.takeover import until
+from ui.admission import Admission
 from ui.board.days import day_of, open_days, seed_of, today
 from ui.board.names import cleaned
 from ui.board.store import DAYS, FILE, Board, Declined, Entry, Store
-from ui.broadcast import takeovers
-from ui.broadcast.chunks import Ticket
-from ui.broadcast.replay import Outcome, replay
-from ui.broadcast.routes import FAILURES, Refused, number, ticket_of
-from ui.broadcast.stream import BrokenOff
 from ui.figures import number as shown
-from ui.line import Line
-from ui.play.pad import CONTROLS
+from ui.play.controls import CONTROLS
+from ui.streaming import takeovers
+from ui.streaming.chunks import EpisodeSpec
+from ui.streaming.replay import Outcome, replay
+from ui.streaming.routes import FAILURES, Refused, number, spec_of
+from ui.streaming.stream import BrokenOff
 
 SETTING = "A3C_BOARD"
 """The environment variable with the directory that keeps the boards, or `off`; without it memory keeps them."""
 OFF = "off"
-CHECKS = Line(at_once=1, waiting=6)
+CHECKS = Admission(at_once=1, waiting=6)
 """Visitors' games that are played again: one takes a core for some seconds, half an hour of Atari for a minute."""
 END_SECONDS = 2.0
 """How long the end of the process waits for a game of an agent to end."""
@@ -66,7 +66,7 @@ class Referee:
 
         Raises Refused and Declined, with a sentence, Busy, and what `replay` raises.
         """
-        ticket, claimed = fair_ticket(asked), claim_of(asked)
+        spec, claimed = fair_spec(asked), claim_of(asked)
         with CHECKS.turn():
             outcome = replay(asked, self._go_on)
         if claimed is not None and not math.isclose(claimed, outcome.score, abs_tol=1e-6):
@@ -74,7 +74,7 @@ class Referee:
         entry = entry_of(outcome, cleaned(asked.get("name", "")))
         if not entry.by_hand:
             raise Declined("You have played no step of this game. Take over before its end.")
-        return Placed(self._store.enter(board_of(ticket), entry), entry.score, entry.query)
+        return Placed(self._store.enter(board_of(spec), entry), entry.score, entry.query)
 
     def let_agents_play(self, board: Board) -> bool:
         """Lets the zoo's agents play that are not on a board yet, and returns whether some are still at it."""
@@ -114,23 +114,23 @@ class Referee:
         self._store.close()
 
 
-def board_of(ticket: Ticket) -> Board:
-    """The board of a fair ticket."""
-    return Board(zoo.entries()[ticket.agent].recipe.env, day_of(ticket.seed))
+def board_of(spec: EpisodeSpec) -> Board:
+    """The board of a fair spec."""
+    return Board(zoo.entries()[spec.agent].recipe.env, day_of(spec.seed))
 
 
-def fair_ticket(asked: Mapping[str, str]) -> Ticket:
-    """The ticket of a game that can come onto a board. Raises Refused, with a sentence."""
-    ticket = ticket_of(asked)
-    if ticket.agent not in zoo.entries() or zoo.entries()[ticket.agent].recipe.env not in CONTROLS:
+def fair_spec(asked: Mapping[str, str]) -> EpisodeSpec:
+    """The spec of a game that can come onto a board. Raises Refused, with a sentence."""
+    spec = spec_of(asked)
+    if spec.agent not in zoo.entries() or zoo.entries()[spec.agent].recipe.env not in CONTROLS:
         raise Refused("The board takes games that people can play, taken over from an agent of the zoo.")
-    if day_of(ticket.seed) not in open_days():
-        raise Refused(f"Today's board takes games of seed {seed_of(today())}, and this one has seed {ticket.seed}.")
-    if ticket.protocol != "classic" or ticket.nudges:
+    if day_of(spec.seed) not in open_days():
+        raise Refused(f"Today's board takes games of seed {seed_of(today())}, and this one has seed {spec.seed}.")
+    if spec.protocol != "classic" or spec.nudges:
         raise Refused("The board takes games without sticky actions and nudges: all who play have the same game.")
-    if not ticket.takeovers:
+    if not spec.takeovers:
         raise Refused("This is the agent's own game, which the board has already. Take over and play a step yourself.")
-    return ticket
+    return spec
 
 
 def claim_of(asked: Mapping[str, str]) -> float | None:
@@ -143,10 +143,10 @@ def claim_of(asked: Mapping[str, str]) -> float | None:
 
 def entry_of(outcome: Outcome, name: str) -> Entry:
     """A game as its board has it; what a link does after the game's end is no part of it."""
-    ticket = outcome.ticket
-    played = until(ticket.takeovers, outcome.steps)
-    asked = {"agent": ticket.agent, "seed": ticket.seed, "snapshot": ticket.snapshot}
-    asked |= {"actions": "greedy" if ticket.greedy else "sampled"}
+    spec = outcome.spec
+    played = until(spec.takeovers, outcome.steps)
+    asked = {"agent": spec.agent, "seed": spec.seed, "snapshot": spec.snapshot}
+    asked |= {"actions": "greedy" if spec.greedy else "sampled"}
     asked |= {"takeovers": takeovers.written(played)} if played else {}
     return Entry(
         name=name,
@@ -154,8 +154,8 @@ def entry_of(outcome: Outcome, name: str) -> Entry:
         steps=outcome.steps,
         by_hand=sum(len(takeover.actions) for takeover in played),
         query=urlencode(asked),
-        agent=ticket.agent,
-        weights=weights_of(zoo.entries()[ticket.agent]),
+        agent=spec.agent,
+        weights=weights_of(zoo.entries()[spec.agent]),
         moves=hashlib.sha256(outcome.actions.tobytes()).hexdigest(),
     )
 

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ui.admission import Busy, PerDay, PerVisitor, TooMany
 from ui.board.days import open_days, today
-from ui.board.referee import asked_board, fair_ticket, referee
+from ui.board.referee import asked_board, fair_spec, referee
 from ui.board.store import Declined
-from ui.broadcast.routes import FAILURES, Refused, answer_to, refusal
-from ui.line import Busy, PerDay, PerVisitor, TooMany
+from ui.streaming.routes import FAILURES, Refused, answer_to, refusal
 from ui.visitors import address_of
 
 CHECKS_OF_ONE_VISITOR = PerVisitor(2, "games are being checked")
@@ -49,7 +49,7 @@ async def enter(request: Request) -> Response:
         return refusal(404, NONE_HERE)
     address = address_of(request)
     try:
-        fair_ticket(asked)  # what cannot be costs nothing
+        fair_spec(asked)  # what cannot be costs nothing
         with CHECKS_OF_ONE_VISITOR.one(address):
             CHECKS_OF_ONE_DAY.count(address)
             placed = await to_thread.run_sync(judge.enter, asked, limiter=THREADS)

@@ -13,7 +13,7 @@ from a3c_core.recipe import Recipe
 from training.log import Progress, read_log
 from ui.asynchrony.figures import measured
 from ui.figures import Goal, curve, number
-from ui.how.records import Game, Training, records
+from ui.how.records import RecordedGame, Training, records
 from ui.how.timeline import timeline
 from ui.status import duration
 
@@ -26,19 +26,19 @@ def recipe() -> Recipe:
     return zoo.entries()["pong"].recipe
 
 
-def estimates(game: Game, gae_lambda: float) -> list[float]:
+def estimates(game: RecordedGame, gae_lambda: float) -> list[float]:
     """The advantages of a game's steps, but for the last, by the learner's own function."""
     rewards, values = torch.tensor(game.rewards[:-1])[:, None], torch.tensor(game.values)[:, None]
     discounts = torch.full_like(rewards, recipe().gamma)
     return advantages(rewards, values, discounts, gae_lambda=gae_lambda)[:, 0].tolist()
 
 
-def returns(game: Game) -> list[float]:
+def returns(game: RecordedGame) -> list[float]:
     """The discounted return from each step on; past the end of the record stands the last value."""
     return [a + value for a, value in zip(estimates(game, 1.0), game.values, strict=False)]
 
 
-def points(game: Game) -> list[int]:
+def points(game: RecordedGame) -> list[int]:
     """The steps that won or lost a point."""
     return [step for step, reward in enumerate(game.rewards) if reward]
 

@@ -18,7 +18,7 @@ from a3c_core.checkpoint import MODEL
 from playback.episode import play
 from training.recipes import RECIPES
 from training.run import train
-from ui.how.records import RECORDS, Game, Picture, Training
+from ui.how.records import RECORDS, Picture, RecordedGame, Training
 from ui.how.trace import Update, traced
 
 AGENT, YOUNG = "pong", 12
@@ -48,19 +48,19 @@ def main() -> None:
     RECORDS.write_text(compact(everything), encoding="utf-8")
 
 
-def game(snapshot: int, *, greedy: bool) -> Game:
+def game(snapshot: int, *, greedy: bool) -> RecordedGame:
     """The beginning of a game of Pong."""
     print(f"playing {AGENT} at {snapshot} %", flush=True)
     entry = zoo.entries()[AGENT]
     file = MODEL if snapshot == 100 else f"snapshots/{snapshot}/{MODEL}"
     episode = play(entry.open(snapshot), 0, greedy=greedy, max_steps=STEPS)
     values = [round(float(value), 3) for value in episode.values]
-    return Game(
+    return RecordedGame(
         AGENT, snapshot, entry.sha256[file], 0, greedy, episode.actions.tolist(), values, episode.rewards.tolist()
     )
 
 
-def frames(young: Game) -> list[Picture]:
+def frames(young: RecordedGame) -> list[Picture]:
     """The four frames that the agent saw shortly before it lost its first point."""
     step = int(np.flatnonzero(young.rewards)[0]) - 8
     with closing(zoo.load(AGENT).make_env()) as env:

@@ -11,7 +11,7 @@ from ui.how.trace import Update
 RECORDS = Path(__file__).parent / "records.json"
 
 
-class Game(NamedTuple):
+class RecordedGame(NamedTuple):
     """The beginning of a game that an agent of the zoo played."""
 
     agent: str
@@ -48,9 +48,9 @@ class Training(NamedTuple):
 class Records(NamedTuple):
     """Everything that was recorded."""
 
-    trained: Game
+    trained: RecordedGame
     """Pong by the zoo's agent, as it is scored."""
-    young: Game
+    young: RecordedGame
     """Pong by the same agent as it was after an eighth of its training, its actions drawn as in training."""
     frames: list[Picture]
     """The four frames of one observation of that game."""

@@ -1,6 +1,6 @@
 """A game that a visitor plays step by step, and the messages that show it.
 
-A message is a chunk (see ui/broadcast/chunks.py) with its length in four bytes before it: one per step, and first of
+A message is a chunk (see ui/streaming/chunks.py) with its length in four bytes before it: one per step, and first of
 all one with the picture before the first step. A chunk without pixels says why a game ended before its end.
 """
 
@@ -14,8 +14,8 @@ from a3c_core.envs import make_env
 from a3c_core.evaluation import check_seeds
 from a3c_core.recipe import Recipe
 from playback.episode import PlaybackStep
-from ui.broadcast.chunks import ACTIONS, packed, palette_of
-from ui.play.pad import Pad
+from ui.play.controls import Gamepad
+from ui.streaming.chunks import ACTIONS, packed, palette_of
 
 
 class Game:
@@ -23,7 +23,7 @@ class Game:
 
     def __init__(self, recipe: Recipe, seed: int) -> None:
         check_seeds([seed])
-        self.pad = Pad(ACTIONS[recipe.env])
+        self.pad = Gamepad(ACTIONS[recipe.env])
         self.over = False
         self.steps = 0
         self._env = make_env(recipe, "rgb_array_list")

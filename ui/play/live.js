@@ -1,4 +1,4 @@
-// Live games. Of one that the server plays (see ui/play/live.py) the messages come in one long answer, what is held goes up
+// Live games. Of one that the server plays (see ui/play/sessions.py) the messages come in one long answer, what is held goes up
 // in small posts; the static arcade plays them itself.
 import { base, brief, opened } from "../chunk.js";
 

@@ -13,8 +13,11 @@ import zoo
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
-from ui.broadcast.chunks import MOST_STEPS, Ticket
-from ui.broadcast.routes import (
+from ui.play.controls import AGENT, CONTROLS, WORDS
+from ui.play.sessions import SESSIONS, Stream, Taken
+from ui.play.taken import TakenGame
+from ui.streaming.chunks import MOST_STEPS, EpisodeSpec
+from ui.streaming.routes import (
     FAILURES,
     GAME_THREADS,
     LAST_SEED,
@@ -22,12 +25,9 @@ from ui.broadcast.routes import (
     answer_to,
     number,
     refusal,
-    ticket_of,
+    spec_of,
 )
-from ui.broadcast.stream import BROADCASTS, Full, agent_of
-from ui.play.live import LIVES, Stream, Taken
-from ui.play.pad import AGENT, CONTROLS, WORDS
-from ui.play.taken import TakenGame
+from ui.streaming.stream import BROADCASTS, Full, agent_of
 from ui.visitors import address_of
 from zoo.hub import HubError
 
@@ -72,18 +72,18 @@ def speed_of(asked: Mapping[str, str], env: str) -> int:
     return speed
 
 
-def rival_of(match: Match) -> Ticket | None:
+def rival_of(match: Match) -> EpisodeSpec | None:
     """The game of the same seed by the zoo's agent for it, if the zoo has one."""
     names = (entry.name for entry in zoo.entries().values() if entry.recipe.env == match.recipe.env)
     name = next(names, None)
-    return ticket_of({"agent": name, "seed": str(match.seed)}) if name else None
+    return spec_of({"agent": name, "seed": str(match.seed)}) if name else None
 
 
 async def live(request: Request) -> Response:
     """POST /arcade/live?play=breakout&seed=7&speed=100: a game to play, as a stream; closing it ends the game."""
     try:
         match = match_of(request.query_params)
-        return Stream(LIVES.open(match.recipe, match.seed, match.speed, address_of(request)))
+        return Stream(SESSIONS.open(match.recipe, match.seed, match.speed, address_of(request)))
     except Refused as error:
         return refusal(400, str(error))
     except Taken as error:
@@ -95,13 +95,13 @@ async def take_over(request: Request) -> Response:
     stream; closing it ends the game."""
     asked = request.query_params
     try:
-        ticket, step = ticket_of(asked), number(asked, "from", 0, MOST_STEPS - 1)
-        agent = await to_thread.run_sync(agent_of, ticket, limiter=GAME_THREADS)
+        spec, step = spec_of(asked), number(asked, "from", 0, MOST_STEPS - 1)
+        agent = await to_thread.run_sync(agent_of, spec, limiter=GAME_THREADS)
         if agent.recipe.env not in CONTROLS:
             raise Refused(f"{agent.recipe.env} cannot be played by hand. Take over one of the other games.")
         speed = speed_of(asked, agent.recipe.env)
-        make = partial(TakenGame, ticket, agent, step)
-        return Stream(LIVES.open(agent.recipe, ticket.seed, speed, address_of(request), make))
+        make = partial(TakenGame, spec, agent, step)
+        return Stream(SESSIONS.open(agent.recipe, spec.seed, speed, address_of(request), make))
     except Taken as error:
         return refusal(503, str(error))
     except FAILURES as failure:
@@ -113,9 +113,9 @@ async def keys(request: Request) -> Response:
     handed back; without `held`, a pause."""
     asked = request.query_params
     name = asked.get("id", "")
-    game = LIVES.get(name)
+    game = SESSIONS.get(name)
     if game is None:
-        return Response(status_code=204) if LIVES.ended(name) else refusal(404, "There is no such game.")
+        return Response(status_code=204) if SESSIONS.ended(name) else refusal(404, "There is no such game.")
     try:
         game.hear(number(asked, "n", 0, MOST_MESSAGES), held_of(asked.get("held")))
     except Refused as error:
@@ -138,10 +138,10 @@ async def rival(request: Request) -> Response:
     it play on a bit."""
     asked = request.query_params
     try:
-        ticket = ticket_of(asked) if "agent" in asked else rival_of(match_of(asked))
-        if ticket is None:
+        spec = spec_of(asked) if "agent" in asked else rival_of(match_of(asked))
+        if spec is None:
             return refusal(404, "The zoo has no agent for this game yet.")
-        game = await to_thread.run_sync(BROADCASTS.get, ticket, address_of(request), limiter=GAME_THREADS)
+        game = await to_thread.run_sync(BROADCASTS.get, spec, address_of(request), limiter=GAME_THREADS)
     except Refused as error:
         return refusal(400, str(error))
     except (Full, HubError, CheckpointError, OSError):
@@ -150,7 +150,7 @@ async def rival(request: Request) -> Response:
         return refusal(500, "The agent's game ended because of an error.")
     over = game.over  # before its return, which may still grow
     game.part(len(game.chunks), ahead=RIVAL_SECONDS)
-    return JSONResponse({"agent": ticket.agent, "return": game.total, "over": over})
+    return JSONResponse({"agent": spec.agent, "return": game.total, "over": over})
 
 
 LIVE_ROUTES = [

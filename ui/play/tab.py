@@ -8,15 +8,15 @@ import gradio as gr
 
 from ui.board.days import seed_of, today
 from ui.board.referee import referee
-from ui.broadcast.guests import watchable
-from ui.broadcast.routes import LAST_SEED, Refused
 from ui.games import game_of
 from ui.modules import mounted
-from ui.play.pad import CONTROLS
+from ui.play.controls import CONTROLS
 from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
 from ui.screen import PLAIN, query_of
 from ui.settings import choice, refusal, whole
 from ui.status import alert_of
+from ui.streaming.agent_catalog import watchable
+from ui.streaming.routes import LAST_SEED, Refused
 from ui.watch.player import player, showing
 from ui.watch.tab import Challenge
 
@@ -24,7 +24,7 @@ SPEED_WORDS = dict(zip(SPEEDS, ("full", "half", "quarter"), strict=True))
 HIDDEN = gr.update(visible=False, value=None)
 
 
-class Set(NamedTuple):
+class Setup(NamedTuple):
     """What choosing a game to play puts on the page."""
 
     game: str
@@ -68,12 +68,12 @@ def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
 
 
 def human(elem_id: str, value: dict[str, Any]) -> gr.HTML:
-    """A canvas to play on. Its value is a Set's screen; the script sets texts as text, never as HTML."""
-    plain = PLAIN | {"js_on_load": mounted("play/human.js", "begin", "over", "visit")}
+    """A canvas to play on. Its value is a Setup's screen; the script sets texts as text, never as HTML."""
+    plain = PLAIN | {"js_on_load": mounted("play/play.js", "begin", "over", "visit")}
     return gr.HTML(value, elem_id=elem_id, html_template='<div class="human"></div>', **plain)
 
 
-def set_up(asked: Mapping[str, str]) -> Set:
+def set_up(asked: Mapping[str, str]) -> Setup:
     """The match that a query names, as it is in a link. Raises Refused, with a sentence."""
     match = match_of({"play": next(iter(PLAYABLE))} | asked)
     rival = rival_of(match)
@@ -91,32 +91,32 @@ def set_up(asked: Mapping[str, str]) -> Set:
         "agent": rival and rival.agent,
     }
     about = f"<p>{escape(f'{controls.keys} {controls.rule}')}</p><p>{escape(game.goal)}</p>"
-    return Set(*match, screen=screen, about=about)
+    return Setup(*match, screen=screen, about=about)
 
 
-def choose(game: object, seed: object, speed: object) -> Set:
+def choose(game: object, seed: object, speed: object) -> Setup:
     """Another match. Raises gr.Error, with a sentence, for what is not on offer."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
     return _set_up({"play": str(game), "seed": str(seed), "speed": str(speed)})
 
 
-def choose_game(game: object, seed: object) -> Set:
+def choose_game(game: object, seed: object) -> Setup:
     """Another game with the same seed, at the speed that it is usually played at by hand."""
     return _set_up({"play": str(game), "seed": str(whole(seed, "The seed", 0, LAST_SEED))})
 
 
-def another_seed(game: object, seed: object, speed: object) -> Set:
+def another_seed(game: object, seed: object, speed: object) -> Setup:
     """The match of the next seed."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
     return choose(game, (seed + 1) % (LAST_SEED + 1), speed)
 
 
-def todays_game(game: object, seed: object, speed: object) -> Set:
+def todays_game(game: object, seed: object, speed: object) -> Setup:
     """The match of the day's seed, which has a board."""
     return choose(game, seed_of(today()), speed)
 
 
-def _set_up(asked: Mapping[str, str]) -> Set:
+def _set_up(asked: Mapping[str, str]) -> Setup:
     try:
         return set_up(asked)
     except Refused as error:
@@ -146,13 +146,13 @@ def show_rival(event: gr.EventData) -> dict[str, Any]:
     """The agent's game beside the visitor's, which is over; none where the zoo has no agent."""
     told = event._data if isinstance(event._data, dict) else {}
     try:
-        ticket = rival_of(match_of({"play": str(told.get("play")), "seed": str(told.get("seed"))}))
+        spec = rival_of(match_of({"play": str(told.get("play")), "seed": str(told.get("seed"))}))
     except Refused as error:
         raise refusal(escape(str(error))) from None
-    return gr.update(visible=True, value=showing(ticket)) if ticket else HIDDEN
+    return gr.update(visible=True, value=showing(spec)) if spec else HIDDEN
 
 
-def come_back(event: gr.EventData) -> Set:
+def come_back(event: gr.EventData) -> Setup:
     """The match of an address to which the visitor has gone back."""
     return named(query_of(event))
 
@@ -161,11 +161,11 @@ def arrive(request: gr.Request) -> tuple[Any, ...]:
     """The tab as the page's address wants it: in front, with the match that it names, or as it is."""
     asked = dict(request.query_params)
     if "play" not in asked:
-        return (gr.skip(),) * (1 + len(Set._fields))
+        return (gr.skip(),) * (1 + len(Setup._fields))
     return gr.update(selected="play"), *named(asked)
 
 
-def named(asked: Mapping[str, str]) -> Set:
+def named(asked: Mapping[str, str]) -> Setup:
     """The match that a query names; where there is none, the first match and the reason."""
     try:
         return set_up(asked)

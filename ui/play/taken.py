@@ -7,26 +7,26 @@ from typing import Any
 
 from a3c_core.agent import Agent
 from playback.takeover import replayed, until
-from ui.broadcast.chunks import MOST_STEPS, Ticket, action_names, packed, palette_of, steps_of
-from ui.play.pad import Pad
+from ui.play.controls import Gamepad
+from ui.streaming.chunks import MOST_STEPS, EpisodeSpec, action_names, packed, palette_of, steps_of
 
 STEPS_AT_ONCE = 50
 """Of those before the takeover; then it is looked whether the visitor is still there."""
 
 
 class TakenGame:
-    """The game of a ticket from a step on. Raises ValueError for no scoring seed."""
+    """The game of a spec from a step on. Raises ValueError for no scoring seed."""
 
-    def __init__(self, ticket: Ticket, agent: Agent, first: int) -> None:
-        self.pad = Pad(action_names(agent.recipe))
+    def __init__(self, spec: EpisodeSpec, agent: Agent, first: int) -> None:
+        self.pad = Gamepad(action_names(agent.recipe))
         self.over = False
         self.steps = 0
         """Since the takeover."""
         self._first, self._played = first, 0
-        self._before = replayed(until(ticket.takeovers, first))
+        self._before = replayed(until(spec.takeovers, first))
         self._by_hand = False
         self._palette = palette_of(agent.recipe.env)
-        self._game = steps_of(ticket, agent, self._hand)
+        self._game = steps_of(spec, agent, self._hand)
         self._lock = threading.Lock()
 
     def _hand(self, step: int) -> int | None:

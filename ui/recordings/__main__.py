@@ -6,7 +6,7 @@ from typing import get_args
 import tyro
 
 from a3c_core.envs import Protocol
-from ui.recordings.make import asked_for, make, tickets_of
+from ui.recordings.make import asked_for, make, specs_of
 
 
 def main(
@@ -25,7 +25,7 @@ def main(
         protocols: by which rules; agents of other games than Atari's have classic alone.
         processes: how many games are played at once.
     """
-    games = make(out, tickets_of(asked_for(agents), seeds, protocols), processes=processes)
+    games = make(out, specs_of(asked_for(agents), seeds, protocols), processes=processes)
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"{out}: {len(games)} games, {size / 1e6:.1f} MB. The app shows them with A3C_RECORDINGS={out}")
 

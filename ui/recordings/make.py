@@ -11,21 +11,21 @@ from pathlib import Path
 
 import zoo
 from a3c_core.envs import Protocol, protocols_of
-from ui.broadcast.chunks import Ticket
-from ui.broadcast.guests import zoo_names
 from ui.recordings.record import Recorded, record
 from ui.recordings.shelf import INDEX, write_index
+from ui.streaming.agent_catalog import zoo_names
+from ui.streaming.chunks import EpisodeSpec
 from zoo.loading import unknown
 
 
-def make(out: Path, tickets: Sequence[Ticket], *, processes: int) -> list[Recorded]:
-    """Makes the directory `out`, of the games of these tickets.
+def make(out: Path, specs: Sequence[EpisodeSpec], *, processes: int) -> list[Recorded]:
+    """Makes the directory `out`, of the games of these specs.
 
     Raises ValueError where `out` holds something else, CheckpointError, HubError and OSError.
     """
     with made_anew(out, by=[INDEX]) as new:
         new.mkdir()
-        games = record_all(tickets, new, processes=processes)
+        games = record_all(specs, new, processes=processes)
         write_index(games, new)
     return games
 
@@ -61,11 +61,11 @@ def asked_for(agents: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(agents)) or zoo_names()
 
 
-def tickets_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[Protocol]) -> list[Ticket]:
+def specs_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[Protocol]) -> list[EpisodeSpec]:
     """The games of some of the zoo's agents, as they were scored."""
     entries = zoo.entries()
     return [
-        Ticket(name, seed, greedy=entries[name].score.greedy, protocol=protocol)
+        EpisodeSpec(name, seed, greedy=entries[name].score.greedy, protocol=protocol)
         for name in agents
         for protocol in protocols_of(entries[name].recipe.env)
         for seed in seeds
@@ -73,10 +73,10 @@ def tickets_of(agents: Sequence[str], seeds: Sequence[int], protocols: Sequence[
     ]
 
 
-def record_all(tickets: Sequence[Ticket], directory: Path, *, processes: int) -> list[Recorded]:
+def record_all(specs: Sequence[EpisodeSpec], directory: Path, *, processes: int) -> list[Recorded]:
     """Records whole games, several at once."""
     with process_for_each(processes) as pool:
-        jobs = [pool.submit(record_one, ticket, directory) for ticket in tickets]
+        jobs = [pool.submit(record_one, spec, directory) for spec in specs]
         for job in as_completed(jobs):
             game = job.result()
             size = sum((directory / file).stat().st_size for file in game.files)
@@ -85,6 +85,6 @@ def record_all(tickets: Sequence[Ticket], directory: Path, *, processes: int) ->
         return [job.result() for job in jobs]
 
 
-def record_one(ticket: Ticket, directory: Path) -> Recorded:
-    """Records the game of a ticket. Raises CheckpointError, HubError and OSError."""
-    return record(ticket, zoo.load(ticket.agent), directory)
+def record_one(spec: EpisodeSpec, directory: Path) -> Recorded:
+    """Records the game of a spec. Raises CheckpointError, HubError and OSError."""
+    return record(spec, zoo.load(spec.agent), directory)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from a3c_core.agent import Agent
 from a3c_core.envs import Protocol
-from ui.broadcast.chunks import Part, Ticket, chunks, header_of, pixels_of
-from ui.broadcast.sights import maps_from
+from ui.streaming.chunks import Chunk, EpisodeSpec, chunks, header_of, pixels_of
+from ui.streaming.saliency import maps_from
 
 
 class Most(NamedTuple):
@@ -49,7 +49,7 @@ class Recorded(NamedTuple):
 
 
 def record(
-    ticket: Ticket,
+    spec: EpisodeSpec,
     agent: Agent,
     directory: Path,
     *,
@@ -64,7 +64,7 @@ def record(
     """
     packed: list[bytes] = []
     steps, pictures, looks, rate, total, over = 0, 0, 0, 1, 0.0, False
-    with closing(chunks(ticket, agent)) as game:
+    with closing(chunks(spec, agent)) as game:
         for part in game:
             header = header_of(part.chunk)
             if told := header.get("game"):
@@ -79,12 +79,12 @@ def record(
             if pictures >= seconds * rate:
                 break
     files = [written(some, directory) for some in parted(packed)]
-    actions = "greedy" if ticket.greedy else "sampled"
-    asked = (ticket.agent, ticket.seed, ticket.snapshot, actions, ticket.protocol)
+    actions = "greedy" if spec.greedy else "sampled"
+    asked = (spec.agent, spec.seed, spec.snapshot, actions, spec.protocol)
     return Recorded(*asked, files, round(total, 6), steps, over, looks)
 
 
-def repacked(part: Part, header: dict) -> bytes:
+def repacked(part: Chunk, header: dict) -> bytes:
     """The chunk with another header, and its pictures in as few bytes as can be: there is time for it."""
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     return len(text).to_bytes(4, "little") + text + zlib.compress(pixels_of(part.chunk), 9)

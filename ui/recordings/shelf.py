@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 import zoo
 from a3c_core.checkpoint import MODEL
-from ui.broadcast.chunks import Ticket
 from ui.recordings.record import Recorded
+from ui.streaming.chunks import EpisodeSpec
 
 SHIPPED = Path(__file__).parent / "shipped"
 OWN = "A3C_RECORDINGS"
@@ -81,11 +81,11 @@ def recordings() -> list[Recording]:
     return [each for each in all_recordings() if each.game.whole and now.get(each.game.agent) == each.weights]
 
 
-def recording_of(ticket: Ticket) -> Recorded | None:
-    """The recorded game of a ticket, if there is one."""
-    if ticket.nudges or ticket.takeovers or ticket.commit:
+def recording_of(spec: EpisodeSpec) -> Recorded | None:
+    """The recorded game of a spec, if there is one."""
+    if spec.nudges or spec.takeovers or spec.commit:
         return None
-    asked = (ticket.agent, ticket.seed, ticket.snapshot, "greedy" if ticket.greedy else "sampled", ticket.protocol)
+    asked = (spec.agent, spec.seed, spec.snapshot, "greedy" if spec.greedy else "sampled", spec.protocol)
     return next((each.game for each in recordings() if each.game[: len(asked)] == asked), None)
 
 

@@ -6,7 +6,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from a3c_core.checkpoint import MODEL, RECIPE
 from training.log import LOG
 from ui.games import game_of
-from ui.retrain.runs import Run
+from ui.retrain.jobs import Run
 
 
 def archive_of(run: Run) -> Path:

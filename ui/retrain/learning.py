@@ -9,7 +9,7 @@ import zoo
 from a3c_core.recipe import Recipe
 from training.log import Progress
 from ui.figures import Goal, Line, curve, number, precise
-from ui.retrain.earlier import known
+from ui.retrain.history import known
 from ui.settings import differences
 
 POINTS, VITAL_POINTS = 300, 100

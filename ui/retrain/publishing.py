@@ -9,13 +9,13 @@ import gradio as gr
 from a3c_core.checkpoint import CheckpointError
 from training.publish import Publication
 from training.publish import publish as publish_agent
-from ui.line import PerVisitor, TooMany
-from ui.retrain.runs import RUNS
+from ui.admission import PerVisitor, TooMany
+from ui.retrain.jobs import JOBS
 from ui.screen import link_to
 from ui.settings import name_of, refusal
 from ui.status import status_of
 from ui.visitors import address_of
-from ui.watch.strangers import words_of
+from ui.watch.hub_agents import words_of
 from zoo import hub
 
 OFFERED = bool(os.environ.get("OAUTH_CLIENT_ID") or os.environ.get("A3C_OAUTH"))
@@ -53,7 +53,7 @@ def publish(
     request: gr.Request | None = None,
 ) -> Iterator[str]:
     """Scores the agent of a visitor's run and publishes it as the visitor; the token is used and forgotten."""
-    run = RUNS.found(run_id, request)
+    run = JOBS.found(run_id, request)
     if run is None or not run.outcome:
         raise refusal("Train an agent first: there is none to publish.")
     if profile is None or token is None:

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from ui.retrain.runs import RUNS
+from ui.retrain.jobs import JOBS
 
 PULSE_SECONDS = 0.3
 """So long an answer takes; then a page asks again. Browsers slow the clocks of hidden pages, not their questions."""
@@ -14,7 +14,7 @@ PULSE_SECONDS = 0.3
 
 async def here(request: Request) -> JSONResponse:
     """POST /arcade/training/here?id=...: the page of that training is there, which goes on as long as it is."""
-    run = RUNS.get(request.query_params.get("id"))
+    run = JOBS.get(request.query_params.get("id"))
     if run is None or run.ended is not None:
         return JSONResponse({"over": True})
     run.hear()

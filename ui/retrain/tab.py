@@ -11,18 +11,18 @@ from a3c_core.checkpoint import CheckpointError, load_agent
 from a3c_core.recipe import Recipe
 from training.log import Progress, read_log
 from training.recipes import RECIPES
+from ui.admission import PerVisitor, TooMany
 from ui.episodes import record
 from ui.figures import number
 from ui.games import game_of
-from ui.line import PerVisitor, TooMany
 from ui.modules import calling, mounted
 from ui.retrain import publishing
 from ui.retrain.address import GAME, is_named, named_in, shipped
 from ui.retrain.archive import archive_of
-from ui.retrain.earlier import Earlier, lines, with_run
+from ui.retrain.history import PastTraining, lines, with_run
+from ui.retrain.jobs import JOBS, Run
 from ui.retrain.learning import learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
-from ui.retrain.runs import RUNS, Run
 from ui.retrain.train import TOO_HIGH, UNCHANGED, View, throw_away, train
 from ui.screen import PLAIN, Shot, into_view, query_of, screen, show
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, refusal
@@ -53,7 +53,7 @@ class Figures(NamedTuple):
 def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     """Lays out the tab and wires it; `kept` is where the browser notes the visitor's run while the page signs in."""
     first = RECIPES[TRAINABLE[0]]
-    run_id = gr.State(delete_callback=RUNS.discard)
+    run_id = gr.State(delete_callback=JOBS.discard)
     earlier = gr.State([])
     with gr.Column(elem_classes="cabinet"):
         with gr.Column(elem_classes="lessons"):
@@ -85,7 +85,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
             elem_id="presence",
             html_template="",
             apply_default_css=False,
-            js_on_load=mounted("retrain/presence.js"),
+            js_on_load=mounted("retrain/heartbeat.js"),
         )
 
     view = [run_id, status, figure, stage, download, again, train_button, stop_button, sharing, vitals]
@@ -147,17 +147,17 @@ def says_of(lesson: Lesson) -> str:
     return f'<p role="status">{escape(lesson.says)}</p>'
 
 
-def preset(game: object, earlier: Sequence[Earlier] = ()) -> list[Any]:
+def preset(game: object, earlier: Sequence[PastTraining] = ()) -> list[Any]:
     """The settings of another game's recipe, and its curve with the visit's earlier trainings."""
     name, recipe = taught(SHIPPED, game)
     return laid_out(SHIPPED, name, recipe, cleared(recipe, earlier))
 
 
-def teach(name: object, game: object, run_id: str | None, earlier: Sequence[Earlier] = ()) -> list[Any]:
+def teach(name: object, game: object, run_id: str | None, earlier: Sequence[PastTraining] = ()) -> list[Any]:
     """The settings of a lesson. Raises gr.Error, with a sentence, for one that is not on offer."""
     lesson = lesson_of(name)
     chosen, recipe = taught(lesson, game)
-    run = RUNS.get(run_id)
+    run = JOBS.get(run_id)
     stays = game == chosen and run is not None and run.recipe.env == recipe.env
     return laid_out(lesson, chosen, recipe, Figures() if stays else cleared(recipe, earlier))
 
@@ -168,12 +168,12 @@ def arrive(request: gr.Request) -> list[Any]:
     return set_to(asked) if is_named(asked) else [UNCHANGED] * (6 + len(SETTINGS))
 
 
-def come_back(earlier: Sequence[Earlier], event: gr.EventData) -> list[Any]:
+def come_back(earlier: Sequence[PastTraining], event: gr.EventData) -> list[Any]:
     """The settings of an address to which the visitor has gone back."""
     return set_to(query_of(event), earlier)
 
 
-def set_to(asked: Mapping[str, str], earlier: Sequence[Earlier] = ()) -> list[Any]:
+def set_to(asked: Mapping[str, str], earlier: Sequence[PastTraining] = ()) -> list[Any]:
     """The tab with the settings that an address names; where one cannot be, all as shipped, and a sentence."""
     says = ""
     try:
@@ -191,15 +191,17 @@ def laid_out(lesson: Lesson, game: str, recipe: Recipe, figures: Figures) -> lis
     return [game, lesson.name, says_of(lesson), *figures, *(each.of(recipe) for each in SETTINGS)]
 
 
-def cleared(recipe: Recipe, earlier: Sequence[Earlier]) -> Figures:
+def cleared(recipe: Recipe, earlier: Sequence[PastTraining]) -> Figures:
     """The figures of a game before its next training."""
     past = lines(earlier, recipe.env)
     return Figures(learning_curve(recipe, None, past), "", gr.update(visible=bool(past)))
 
 
-def forget(game: object, run_id: str | None, earlier: Sequence[Earlier]) -> tuple[list[Earlier], Any, Any, Any]:
+def forget(
+    game: object, run_id: str | None, earlier: Sequence[PastTraining]
+) -> tuple[list[PastTraining], Any, Any, Any]:
     """Throws the visit's earlier trainings away; the one that is on display stays."""
-    run = RUNS.get(run_id)
+    run = JOBS.get(run_id)
     chosen, recipe = taught(SHIPPED, game)
     on_display = run is not None and name_of(run.recipe) == chosen
     kept = [each for each in earlier if run is not None and each.run_id == run.id]
@@ -208,7 +210,7 @@ def forget(game: object, run_id: str | None, earlier: Sequence[Earlier]) -> tupl
     return kept, curve, gr.update(visible=False), gr.update(visible=False)
 
 
-def ready(run_id: str | None, earlier: Sequence[Earlier]) -> tuple[Any, Any, Any, Any]:
+def ready(run_id: str | None, earlier: Sequence[PastTraining]) -> tuple[Any, Any, Any, Any]:
     """Train and Clear can be pressed, Stop cannot; the trainings of the visit can be looked at."""
     names = [(words_of(each), each.run_id) for each in earlier]
     known = run_id if any(each.run_id == run_id for each in earlier) else None
@@ -216,14 +218,14 @@ def ready(run_id: str | None, earlier: Sequence[Earlier]) -> tuple[Any, Any, Any
     return gr.update(interactive=True), gr.update(interactive=False), gr.update(interactive=True), past
 
 
-def words_of(each: Earlier) -> str:
+def words_of(each: PastTraining) -> str:
     """A training in a few words."""
     return f"{game_of(each.env).name}, {each.line.words}: {number(each.line.y[-1])}"
 
 
 def restore(run_id: str | None, request: gr.Request) -> list[Any]:
     """The tab as its visitor left it to sign in: tabs, game, settings and what the training shows."""
-    run = RUNS.get(run_id)
+    run = JOBS.get(run_id)
     if run is None or not run.outcome:
         return [UNCHANGED] * (2 + len(SETTINGS) + len(View._fields))
     run.session = request.session_hash
@@ -232,15 +234,15 @@ def restore(run_id: str | None, request: gr.Request) -> list[Any]:
     return [gr.Tabs(selected="retrain"), name_of(run.recipe), *(each.of(run.recipe) for each in SETTINGS), *view]
 
 
-def look_back(run_id: object, earlier: Sequence[Earlier]) -> View:
+def look_back(run_id: object, earlier: Sequence[PastTraining]) -> View:
     """A training of this visit again. Raises gr.Error, with a sentence, where it is no longer kept."""
-    run = RUNS.get(run_id)
+    run = JOBS.get(run_id)
     if run is None or not run.outcome:
         raise refusal("This training is no longer kept. Train again.")
     return view_of(run, read_log(run.checkpoint), [each for each in earlier if each.run_id != run.id])
 
 
-def view_of(run: Run, moments: Sequence[Progress], others: Sequence[Earlier] = ()) -> View:
+def view_of(run: Run, moments: Sequence[Progress], others: Sequence[PastTraining] = ()) -> View:
     """What a training that is over shows, beside others of the visit."""
     return View(
         run_id=run.id,
@@ -255,7 +257,7 @@ def view_of(run: Run, moments: Sequence[Progress], others: Sequence[Earlier] = (
 
 def stop(run_id: str | None, request: gr.Request | None = None) -> str:
     """Asks the visitor's run to end; what it has learnt by then is kept."""
-    run = RUNS.found(run_id, request)
+    run = JOBS.found(run_id, request)
     if run is None or run.ended is not None:
         return status_of(IDLE)
     run.stop.set()
@@ -264,7 +266,7 @@ def stop(run_id: str | None, request: gr.Request | None = None) -> str:
 
 def compare(run_id: str | None, request: gr.Request | None = None) -> tuple[Any, Any, Any]:
     """One game by the agent as it was before its training and one as it is now, both from the same seed."""
-    run = RUNS.found(run_id, request)
+    run = JOBS.found(run_id, request)
     if run is None:
         raise refusal("This training is no longer kept. Train again.")
     if not run.outcome:  # it was stopped while it waited, or broke down

@@ -16,9 +16,9 @@ from training.run import train as train_recipe
 from ui.figures import Line
 from ui.games import game_of
 from ui.retrain.archive import packed
-from ui.retrain.earlier import Earlier, lines, with_run
+from ui.retrain.history import PastTraining, lines, with_run
+from ui.retrain.jobs import AT_ONCE, AWAY_SECONDS, JOBS, QueueFull, Run
 from ui.retrain.learning import learning_curve, vital_curves
-from ui.retrain.runs import AT_ONCE, AWAY_SECONDS, RUNS, LineFull, Run
 from ui.settings import SETTINGS, recipe_of, refusal
 from ui.status import duration, status_of
 from ui.visitors import address_of
@@ -53,7 +53,7 @@ class View(NamedTuple):
 
 def train(
     previous: str | None,
-    earlier: Sequence[Earlier],
+    earlier: Sequence[PastTraining],
     request: gr.Request | None,  # gradio hands it to positional parameters alone
     game: object,
     *values: object,
@@ -61,11 +61,11 @@ def train(
     """Trains an agent within the bounds for visitors, after waiting for a turn."""
     recipe = recipe_of(game, values)
     try:
-        run = RUNS.enter(recipe, request.session_hash if request else None, address_of(request))
-    except LineFull as full:
+        run = JOBS.enter(recipe, request.session_hash if request else None, address_of(request))
+    except QueueFull as full:
         raise refusal(str(full)) from None
     if not any(each.run_id == previous for each in earlier):  # it came to nothing
-        RUNS.discard(previous)
+        JOBS.discard(previous)
     past = lines(earlier, recipe.env)
     try:
         yield View(
@@ -89,7 +89,7 @@ def train(
         run.forgotten = True
         raise
     finally:
-        RUNS.leave(run)
+        JOBS.leave(run)
 
 
 def named_settings() -> Signature:
@@ -105,7 +105,7 @@ train.__signature__ = named_settings()
 def wait_in_line(run: Run) -> Iterator[View]:
     """Yields until it is `run`'s turn, often, so that a visitor who leaves is noticed."""
     said = None
-    while not run.stop.is_set() and (ahead := RUNS.ahead(run)) >= AT_ONCE:
+    while not run.stop.is_set() and (ahead := JOBS.ahead(run)) >= AT_ONCE:
         place = ahead - AT_ONCE
         words = f"{place} ahead of you." if place else "You are next."
         sentence = f"Two trainings are running; yours starts when one ends. {words}"
@@ -114,7 +114,7 @@ def wait_in_line(run: Run) -> Iterator[View]:
         time.sleep(LOOK_SECONDS)
 
 
-def learn(run: Run, earlier: Sequence[Earlier]) -> Iterator[View]:
+def learn(run: Run, earlier: Sequence[PastTraining]) -> Iterator[View]:
     """Trains, showing each moment, and then hands out the checkpoint."""
     past = lines(earlier, run.recipe.env)
     if run.stop.is_set():
@@ -177,20 +177,20 @@ def wait_for_page(run: Run) -> Iterator[View]:
     """
     if not run.alone:
         return
-    RUNS.pause(run)
+    JOBS.pause(run)
     while run.alone and not run.stop.is_set():
         yield View(status=status_of("Paused: this page could not be reached. Training continues when it is back."))
         if run.silence > AWAY_SECONDS:
             run.stop.set()
         time.sleep(LOOK_SECONDS)
-    RUNS.line_up(run)
+    JOBS.enqueue(run)
 
 
-def throw_away(earlier: Sequence[Earlier], kept: Sequence[Earlier]) -> None:
+def throw_away(earlier: Sequence[PastTraining], kept: Sequence[PastTraining]) -> None:
     """Discards the trainings of the visit that are not kept."""
     for each in earlier:
         if each not in kept:
-            RUNS.discard(each.run_id)
+            JOBS.discard(each.run_id)
 
 
 def outcome_of(run: Run, last: Progress) -> str:

@@ -20,23 +20,23 @@ from a3c_core.envs import protocols_of
 from a3c_core.evaluation import environment_value
 from playback.perturbation import perturbations_of
 from ui import how, modules
-from ui.agents.page import agent_page
-from ui.agents.stills import still_of
-from ui.agents.tab import all_agents
-from ui.broadcast.chunks import header_of
-from ui.broadcast.guests import watchable
 from ui.play.routes import PLAYABLE
-from ui.play.tab import SPEED_WORDS, Set, set_up
+from ui.play.tab import SPEED_WORDS, Setup, set_up
 from ui.recordings.make import made_anew, process_for_each
 from ui.site.record import MOST_SECONDS, MOST_SECONDS_YOUNG, SEEDS, Recorded, record_all
+from ui.streaming.agent_catalog import watchable
+from ui.streaming.chunks import header_of
 from ui.theme import CSS
 from ui.watch.tab import about, stages
+from ui.zoo.page import agent_page
+from ui.zoo.tab import all_agents
+from ui.zoo.thumbnails import thumbnail_of
 
 HERE = Path(__file__).parent
-GAMES, STILLS, SCRIPTS, WEIGHTS = "games", "stills", "js", "weights"
+GAMES, THUMBNAILS, SCRIPTS, WEIGHTS = "games", "thumbnails", "js", "weights"
 PAGES = {"index.html": "Watch", "play.html": "Play", "zoo.html": "Zoo", "how.html": "How it works"}
 """What the pages are called, by their files."""
-OWN_SCRIPT = {"play.html": ["site/play.js"], "zoo.html": ["agents/zoo.js"], "how.html": ["how/how.js"]}
+OWN_SCRIPT = {"play.html": ["site/play.js"], "zoo.html": ["zoo/zoo.js"], "how.html": ["how/how.js"]}
 """What site.js imports for one page alone."""
 INDEX, STYLE = "index.json", "arcade.css"
 PLAYED = ("CartPole-v1", "Pendulum-v1")
@@ -64,12 +64,12 @@ def build(out: Path, *, agents: list[str], app: str = "", processes: int = 2) ->
 
 def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Recorded]:
     """Writes everything into a folder that is not there yet, and returns the games."""
-    for part in (GAMES, STILLS, WEIGHTS):
+    for part in (GAMES, THUMBNAILS, WEIGHTS):
         (out / part).mkdir(parents=True)
     games = recorded(agents, out / GAMES, processes=processes)
     entries = [zoo.entries()[name] for name in agents]
     for entry in entries:
-        (out / STILLS / f"{entry.name}.png").write_bytes(still_of(entry))
+        (out / THUMBNAILS / f"{entry.name}.png").write_bytes(thumbnail_of(entry))
     scripts = f"{SCRIPTS}/{modules.version()}"
     for name, module in modules.modules().items():
         place = out / scripts / name
@@ -137,7 +137,7 @@ def playable(entry: zoo.ZooEntry, out: Path, games: list[dict[str, Any]]) -> dic
     }
 
 
-def played_by_hand(played: Collection[str]) -> Set | None:
+def played_by_hand(played: Collection[str]) -> Setup | None:
     """The match that the page Play begins with, of a game that a browser plays itself; None where there is none."""
     matches = (set_up({"play": name}) for name in PLAYABLE)
     return next((match for match in matches if match.screen["agent"] in played), None)
@@ -162,7 +162,9 @@ def first_file(game: Recorded, played: dict[str, dict[str, Any]]) -> str:
     return f"{GAMES}/{game.files[0]}"
 
 
-def write_pages(out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, match: Set | None, first: str) -> None:
+def write_pages(
+    out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, match: Setup | None, first: str
+) -> None:
     """Writes all pages; what is on them comes from the tabs of the app. `first` is a file of the first game."""
     agents = [entry.name for entry in entries]
     tabs = [file for file in PAGES if match or file != "play.html"]
@@ -203,7 +205,7 @@ def static(html: str, agents: list[str]) -> str:
     """The app's HTML with addresses of files in place of the server's; what only a server has is left out."""
     rules = {
         r'<a href="arcade/checkpoint[^>]*>.*?</a>': "",
-        r"arcade/still\?agent=([\w.-]+)": rf"{STILLS}/\1.png",
+        r"arcade/thumbnail\?agent=([\w.-]+)": rf"{THUMBNAILS}/\1.png",
         r'href="\?agent=([\w.-]+)"': r'href="index.html?agent=\1"',
         r'href="\?zoo=" data-zoo=""': 'href="zoo.html"',
         r'href="\?tab=how#': 'href="how.html#',

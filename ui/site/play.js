@@ -1,6 +1,6 @@
 // The page Play of the static arcade: a visitor plays, and then sees the agent play the same seed (see ui/play/tab.py).
 import { make } from "../chunk.js";
-import { mount as mountHuman } from "../play/human.js";
+import { mount as mountHuman } from "../play/play.js";
 import { mount as mountPlayer } from "../watch/player.js";
 
 /**
@@ -26,12 +26,12 @@ export function play(cabinet, { speeds, ...game }, source) {
   let show = () => {};
   let rival = /** @type {HTMLElement | null} */ (null);
 
-  const ticketOf = (/** @type {any} */ match) => ({ agent: game.agent, snapshot: 100, actions: "greedy", ...match });
-  const live = source.live(ticketOf({}));
+  const specOf = (/** @type {any} */ match) => ({ agent: game.agent, snapshot: 100, actions: "greedy", ...match });
+  const live = source.live(specOf({}));
   const arena = {
     ...live,
-    receive: (match, stop, take) => live.receive(ticketOf(match), stop, take),
-    askRival: (match) => live.askRival(ticketOf(match)),
+    receive: (match, stop, take) => live.receive(specOf(match), stop, take),
+    askRival: (match) => live.askRival(specOf(match)),
   };
 
   // The match that an address names, as far as it can be played here.
@@ -66,8 +66,8 @@ export function play(cabinet, { speeds, ...game }, source) {
     rival = make("div", "player-box");
     rival.append(make("div", "player"));
     element.append(rival);
-    const ticket = ticketOf({ seed, protocol: "classic" });
-    mountPlayer({ element: rival, props: { value: ticket }, watch: () => {}, trigger: () => {} }, source);
+    const spec = specOf({ seed, protocol: "classic" });
+    mountPlayer({ element: rival, props: { value: spec }, watch: () => {}, trigger: () => {} }, source);
   }
 
   const group = cabinet.querySelector(".wrap");

@@ -41,22 +41,22 @@ export function playedHere(agents, directory, others) {
     return cut(play(about.env, tensors, seed, nudges, takeovers), about, teller(agents[agent], tensors));
   });
 
-  async function chunksOf(ticket) {
-    const { agent, seed, snapshot, nudges = "", takeovers = "" } = ticket;
-    return whole(JSON.stringify([agent, Number(seed), Number(snapshot), nudges, takeovers]), await tensorsOfAgent(ticket));
+  async function chunksOf(spec) {
+    const { agent, seed, snapshot, nudges = "", takeovers = "" } = spec;
+    return whole(JSON.stringify([agent, Number(seed), Number(snapshot), nudges, takeovers]), await tensorsOfAgent(spec));
   }
 
-  const isHere = (ticket) => Boolean(ticket.actions === "greedy" && agents[ticket.agent]?.weights[ticket.snapshot]);
+  const isHere = (spec) => Boolean(spec.actions === "greedy" && agents[spec.agent]?.weights[spec.snapshot]);
   const live = liveHere(agents, tensorsOfAgent, chunksOf);
 
   return {
     ...others,
 
-    live: (ticket) => (isHere(ticket) ? live : null),
+    live: (spec) => (isHere(spec) ? live : null),
 
-    async chunk(ticket, n, ahead, stop) {
-      if (!isHere(ticket)) return others.chunk(ticket, n, ahead, stop);
-      const played = (await chunksOf(ticket))[n];
+    async chunk(spec, n, ahead, stop) {
+      if (!isHere(spec)) return others.chunk(spec, n, ahead, stop);
+      const played = (await chunksOf(spec))[n];
       return played ? { status: 200, played } : { status: 204, error: "" };
     },
   };
@@ -118,10 +118,10 @@ function softmax(logits) {
   return powers.map((power) => power / sum);
 }
 
-// --- Live games (see ui/play/live.py and ui/play/taken.py) ---
+// --- Live games (see ui/play/sessions.py and ui/play/taken.py) ---
 
 /**
- * Chooses a step's action from what is held and from what was pressed since the step before (see ui/play/pad.py).
+ * Chooses a step's action from what is held and from what was pressed since the step before (see ui/play/controls.py).
  * @param {string[]} actions
  */
 export function makePad(actions) {
@@ -148,8 +148,8 @@ export function makePad(actions) {
  * Where live games are played: here. One that is taken over begins with what was played before; one's own has no step of
  * the agent's.
  * @param {Record<string, Playable>} agents
- * @param {(ticket: any) => Promise<Tensors>} tensorsOfAgent
- * @param {(ticket: any) => Promise<import("../watch/position.js").Played[]>} chunksOf
+ * @param {(spec: any) => Promise<Tensors>} tensorsOfAgent
+ * @param {(spec: any) => Promise<import("../watch/position.js").Played[]>} chunksOf
  * @returns {import("../play/live.js").Arena}
  */
 function liveHere(agents, tensorsOfAgent, chunksOf) {
@@ -205,9 +205,9 @@ function liveHere(agents, tensorsOfAgent, chunksOf) {
     receive,
     tell: (id, _number, held) => hands.get(id)?.(held),
     async askRival(asked) {
-      const ticket = asked instanceof URLSearchParams ? Object.fromEntries(asked) : asked;
+      const spec = asked instanceof URLSearchParams ? Object.fromEntries(asked) : asked;
       try {
-        const headers = (await chunksOf(ticket)).map(({ header }) => header);
+        const headers = (await chunksOf(spec)).map(({ header }) => header);
         return { return: headers.flatMap(({ rewards }) => rewards).reduce((a, b) => a + b, 0), over: true };
       } catch {
         return { error: MISSING };

@@ -93,27 +93,27 @@ async function watch(cabinet) {
   }
 
   // What can be watched beside a game: the same agent at other ages, and others that played the same game.
-  function others(ticket) {
-    const there = (other) => played[other.agent ?? ticket.agent] || found(games, { ...ticket, ...other });
-    const { env, stages } = agents.find(({ name }) => name === ticket.agent);
+  function others(spec) {
+    const there = (other) => played[other.agent ?? spec.agent] || found(games, { ...spec, ...other });
+    const { env, stages } = agents.find(({ name }) => name === spec.agent);
     const ages = Object.keys(stages).map((age) => ({ snapshot: Number(age) }));
-    const rivals = agents.filter((agent) => agent.env === env && agent.name !== ticket.agent).map(({ name }) => ({ agent: name, snapshot: 100 }));
-    return [...ages.filter(({ snapshot }) => snapshot !== ticket.snapshot), ...rivals].filter(there);
+    const rivals = agents.filter((agent) => agent.env === env && agent.name !== spec.agent).map(({ name }) => ({ agent: name, snapshot: 100 }));
+    return [...ages.filter(({ snapshot }) => snapshot !== spec.snapshot), ...rivals].filter(there);
   }
 
   function open(asked, at = null) {
-    const ticket = choose(asked);
-    props.value = { ...ticket, at, others: others(ticket) };
+    const spec = choose(asked);
+    props.value = { ...spec, at, others: others(spec) };
     show();
-    return ticket;
+    return spec;
   }
 
   const go = (change) => open({ ...props.value, nudges: "", takeovers: "", ...change });
 
   // The game that an address names.
   function arrive(asked) {
-    const ticket = open(Object.fromEntries(asked), asked.get("at"));
-    const missing = Object.entries(ticket).some(([part, value]) => asked.has(part) && asked.get(part) !== String(value));
+    const spec = open(Object.fromEntries(asked), asked.get("at"));
+    const missing = Object.entries(spec).some(([part, value]) => asked.has(part) && asked.get(part) !== String(value));
     if (missing) cabinet.querySelector(".verdict").prepend(make("p", "", "The game that this link names was not recorded; here is another one."));
   }
 
@@ -132,7 +132,7 @@ async function watch(cabinet) {
 
 /** @param {HTMLElement} element */
 async function zoo(element) {
-  const [{ games }, { mount }] = await Promise.all([index, import("../agents/zoo.js")]);
+  const [{ games }, { mount }] = await Promise.all([index, import("../zoo/zoo.js")]);
   mount({ element, props: {}, watch: () => {}, trigger: () => {} }, recordedGames(games, directory));
 }
 

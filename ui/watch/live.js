@@ -1,11 +1,11 @@
 // Games of a server: those that it has as files (see ui/recordings/routes.py), and those that it plays while they are
-// watched (see ui/broadcast/routes.py).
+// watched (see ui/streaming/routes.py).
 import { base } from "../chunk.js";
 import { onServer } from "../play/live.js";
 import { LOOK_NOTE, found, latest, recordedGames } from "./recorded.js";
 import { chunkOf } from "./position.js";
 
-const USUAL = { seed: 0, snapshot: 100, protocol: "classic" }; // what a ticket means that leaves it open
+const USUAL = { seed: 0, snapshot: 100, protocol: "classic" }; // what a spec means that leaves it open
 
 // Asked once; where no answer comes, all games are played.
 const recordings = latest(async (/** @type {string} */ address) => {
@@ -16,7 +16,7 @@ const recordings = latest(async (/** @type {string} */ address) => {
 
 /**
  * A game as an address names it.
- * @param {import("./position.js").Ticket} ticket
+ * @param {import("./position.js").Spec} spec
  * @param {Record<string, any>} more
  */
 export function query({ agent, seed, snapshot, actions, protocol, nudges, takeovers }, more = {}) {
@@ -32,14 +32,14 @@ export const server = {
   ahead: 12,
   lookNote: `${LOOK_NOTE} Each map takes 145 passes through its network; the game waits for maps that are late.`,
 
-  async chunk(ticket, n, ahead, stop) {
-    const whole = { ...USUAL, ...ticket };
+  async chunk(spec, n, ahead, stop) {
+    const whole = { ...USUAL, ...spec };
     const { games, files } = await recordings(`${base}/arcade/recordings/`);
-    if (!ticket.nudges && !ticket.takeovers && found(games, whole)) {
+    if (!spec.nudges && !spec.takeovers && found(games, whole)) {
       const kept = await files.chunk(whole, n, ahead, stop);
       if (kept.status !== 404) return kept; // its files may be another version's by now
     }
-    const answer = await fetch(`${base}/arcade/chunk?${query(ticket, { n, ahead })}`, { signal: stop });
+    const answer = await fetch(`${base}/arcade/chunk?${query(spec, { n, ahead })}`, { signal: stop });
     if (answer.status === 200) return { status: 200, buffer: await answer.arrayBuffer() };
     return answer.ok ? { status: answer.status } : { status: answer.status, error: (await answer.json()).error };
   },
@@ -47,12 +47,12 @@ export const server = {
   async look(game, step, most) {
     const n = chunkOf(game.chunks.map((chunk) => chunk.first), step);
     const place = { n, step: step - game.chunks[n].first, most };
-    const answer = await fetch(`${base}/arcade/saliency?${query(game.ticket, place)}`);
+    const answer = await fetch(`${base}/arcade/saliency?${query(game.spec, place)}`);
     return { status: answer.status, ...(await answer.json()) };
   },
 
   live: () => takeovers,
-  video: (ticket) => `${base}/arcade/video?${query(ticket)}`,
+  video: (spec) => `${base}/arcade/video?${query(spec)}`,
   another: (element) => element.closest(".cabinet")?.querySelector("#watch-another") ?? null,
-  gif: (ticket, from) => `${base}/arcade/gif?${query(ticket, { from })}`,
+  gif: (spec, from) => `${base}/arcade/gif?${query(spec, { from })}`,
 };

@@ -1,4 +1,4 @@
-// A player of games that are cut into chunks (see ui/broadcast/chunks.py): a canvas, what moves it, and what the agent thinks.
+// A player of games that are cut into chunks (see ui/streaming/chunks.py): a canvas, what moves it, and what the agent thinks.
 // Where the chunks come from is its source's business: a server that plays them, or files.
 import * as address from "../address.js";
 import { brief, lay, make, minus, whenResized, whileConnected } from "../chunk.js";
@@ -24,7 +24,7 @@ const PATIENCE = 500; // milliseconds without a new picture until it is explaine
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
 /**
- * Makes a player; its value is a ticket.
+ * Makes a player; its value is a spec.
  * @param {import("../chunk.js").Host} host
  * @param {import("./position.js").Source} source
  */
@@ -58,9 +58,9 @@ export function mount({ element, props, watch, trigger }, source = server) {
   const link = button(`${SHEET ? "Share" : "Copy"} a link to this moment`, SHEET ? "Share" : "Link", shareLink);
   transport.append(toggle, back, forth, bar, time, speed, link);
   if (source.video) {
-    const save = button("MP4: download the whole game as a video", "MP4", () => download(save, "video", source.video(game.ticket)));
+    const save = button("MP4: download the whole game as a video", "MP4", () => download(save, "video", source.video(game.spec)));
     const gif = button("GIF: download 20 seconds from here as an animated picture", "GIF", () =>
-      download(gif, "GIF", source.gif(game.ticket, stepOf(Math.floor(game.position)))));
+      download(gif, "GIF", source.gif(game.spec, stepOf(Math.floor(game.position)))));
     transport.append(save, gif);
   }
 
@@ -110,7 +110,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
   // --- A game ---
 
   let pace = 1; // the speed, which stays from game to game
-  let game = fresh(/** @type {import("./position.js").Ticket} */ ({}));
+  let game = fresh(/** @type {import("./position.js").Spec} */ ({}));
   let others = /** @type {import("./player_beside.js").Other[]} */ ([]); // that can be shown beside it
   let answer = { sentence: "", until: 0 }; // what the visitor was last told of a press, and until when
 
@@ -119,9 +119,9 @@ export function mount({ element, props, watch, trigger }, source = server) {
   let leaving = false; // for a game that has yet to come
   let visits = 0; // how often the visitor has gone back or forth
   function tellAddress() {
-    if (!tab || leaving || game.live || !game.ticket.agent) return;
+    if (!tab || leaving || game.live || !game.spec.agent) return;
     const at = game.want ?? stepOf(Math.floor(game.position));
-    address.tell(tab, query(game.ticket), { at: at || null, speed: pace === 1 ? null : pace, look: look.purpose(), beside: beside.chosen() || null });
+    address.tell(tab, query(game.spec), { at: at || null, speed: pace === 1 ? null : pace, look: look.purpose(), beside: beside.chosen() || null });
   }
 
   // The game, the moment and the settings of an address to which the visitor has gone back.
@@ -129,7 +129,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
     leaving = true;
     adjust(asked);
     const named = query(/** @type {any} */ (Object.fromEntries(asked)));
-    leaving = String(query(game.ticket)) !== String(named);
+    leaving = String(query(game.spec)) !== String(named);
     visits += 1;
     if (leaving) trigger("visit", { query: `${asked}&visit=${visits}` });
     else goTo(Number(asked.get("at")));
@@ -143,23 +143,23 @@ export function mount({ element, props, watch, trigger }, source = server) {
 
   function choose(other) {
     game = other;
-    beside.offer(game.live || game.ticket.takeovers ? [] : others); // nobody else's game is played by these hands
+    beside.offer(game.live || game.spec.takeovers ? [] : others); // nobody else's game is played by these hands
     leaving = false;
     tellAddress();
   }
 
-  function open(ticket) {
-    if (!ticket?.agent || (ticket.landing && location.search)) return; // the address names another, which is on its way
-    if (Number(ticket.visit ?? visits) !== visits) return; // the visitor has gone further meanwhile
+  function open(spec) {
+    if (!spec?.agent || (spec.landing && location.search)) return; // the address names another, which is on its way
+    if (Number(spec.visit ?? visits) !== visits) return; // the visitor has gone further meanwhile
     takeover.leave();
     const before = game;
-    game = fresh(ticket);
-    const stays = before.about && differsInAge(before.ticket, ticket); // whoever watches it learn compares moments
-    game.want = Number(ticket.at) || (stays ? stepOf(Math.floor(before.position), before) : 0) || null;
+    game = fresh(spec);
+    const stays = before.about && differsInAge(before.spec, spec); // whoever watches it learn compares moments
+    game.want = Number(spec.at) || (stays ? stepOf(Math.floor(before.position), before) : 0) || null;
     game.playing = stays ? before.playing : !still;
     if (answer.until < Infinity) answer.until = 0;
-    others = (tab && ticket.others) || [];
-    beside.offer(game.live || game.ticket.takeovers ? [] : others); // nobody else's game is played by these hands
+    others = (tab && spec.others) || [];
+    beside.offer(game.live || game.spec.takeovers ? [] : others); // nobody else's game is played by these hands
     leaving = false;
     tellAddress();
     fetchMore();
@@ -254,9 +254,9 @@ export function mount({ element, props, watch, trigger }, source = server) {
   }
 
   function news(now) {
-    const { ticket, about, over, trouble, want, steps } = game;
-    if (trouble || !ticket.agent) return trouble;
-    if (!about) return `${ticket.agent} is starting.`;
+    const { spec, about, over, trouble, want, steps } = game;
+    if (trouble || !spec.agent) return trouble;
+    if (!about) return `${spec.agent} is starting.`;
     if (game.live) return takeover.news();
     if (want !== null) return `Playing to step ${want.toLocaleString("en")}.`;
     if (root.dataset.state === "waiting" && now - since > PATIENCE) {
@@ -266,7 +266,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
     const after = next.news(now);
     if (game.ending) return `${game.ending} ${after}`.trim();
     const ended = `The game ended after ${steps.ends.length.toLocaleString("en")} steps with a return of ${brief(steps.returns.at(-1))}.`;
-    return `${ended} ${ticket.takeovers ? takeover.ending() : ""} ${after}`.trim();
+    return `${ended} ${spec.takeovers ? takeover.ending() : ""} ${after}`.trim();
   }
 
   // --- Position ---
@@ -490,7 +490,7 @@ export function mount({ element, props, watch, trigger }, source = server) {
         game.position = live ? Math.max(goal, end - BEHIND) : goal;
         if (game.position >= end && game.over) {
           pause();
-          if (!game.ticket.takeovers) next.ended(now); // a visitor's own game stays
+          if (!game.spec.takeovers) next.ended(now); // a visitor's own game stays
         }
       }
       const picture = Math.floor(game.position);

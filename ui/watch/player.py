@@ -1,14 +1,14 @@
-"""The player: a canvas with a streamed game (see ui/broadcast/chunks.py), beside it the agent's policy and value."""
+"""The player: a canvas with a streamed game (see ui/streaming/chunks.py), beside it the agent's policy and value."""
 
 from typing import Any
 
 import gradio as gr
 
-from ui.broadcast import nudges, takeovers
-from ui.broadcast.chunks import Ticket
-from ui.broadcast.guests import watchable, zoo_names
 from ui.modules import mounted
 from ui.screen import PLAIN
+from ui.streaming import nudges, takeovers
+from ui.streaming.agent_catalog import watchable, zoo_names
+from ui.streaming.chunks import EpisodeSpec
 
 
 def player(elem_id: str, tab: str = "", value: dict[str, Any] | None = None) -> gr.HTML:
@@ -21,18 +21,18 @@ def player(elem_id: str, tab: str = "", value: dict[str, Any] | None = None) -> 
     return gr.HTML(value, elem_id=elem_id, elem_classes="player-box", html_template=template, **plain)
 
 
-def showing(ticket: Ticket, at: int | None = None) -> dict[str, Any]:
-    """The value of a player that shows the game of `ticket`, from step `at` on."""
-    actions = "greedy" if ticket.greedy else "sampled"
-    written = {"nudges": nudges.written(ticket.nudges), "takeovers": takeovers.written(ticket.takeovers)}
-    return {**ticket._asdict(), "greedy": None, "actions": actions, **written, "at": at, "others": others(ticket)}
+def showing(spec: EpisodeSpec, at: int | None = None) -> dict[str, Any]:
+    """The value of a player that shows the game of `spec`, from step `at` on."""
+    actions = "greedy" if spec.greedy else "sampled"
+    written = {"nudges": nudges.written(spec.nudges), "takeovers": takeovers.written(spec.takeovers)}
+    return {**spec._asdict(), "greedy": None, "actions": actions, **written, "at": at, "others": others(spec)}
 
 
-def others(ticket: Ticket) -> list[dict[str, Any]]:
+def others(spec: EpisodeSpec) -> list[dict[str, Any]]:
     """What can be watched beside a game: its agent at other moments of its training, and others of the same game."""
-    agent = watchable(ticket.agent)
+    agent = watchable(spec.agent)
     if agent is None:
         return []
-    ages = [{"snapshot": age} for age in agent.snapshots if age != ticket.snapshot]
+    ages = [{"snapshot": age} for age in agent.snapshots if age != spec.snapshot]
     rivals = [name for name in zoo_names() if name != agent.name and watchable(name).recipe.env == agent.recipe.env]
     return ages + [{"agent": name, "snapshot": 100} for name in rivals]

@@ -55,14 +55,14 @@ export function makeBeside({ films, source, current, pace, unseen, laid, changed
     list.value = other ? wanted : "";
     if (other) films.append(shot);
     else shot.remove();
-    if (other) open({ ...current().ticket, agent: other.agent ?? current().ticket.agent, snapshot: other.snapshot, at: null });
+    if (other) open({ ...current().spec, agent: other.agent ?? current().spec.agent, snapshot: other.snapshot, at: null });
     else game = fresh(/** @type {any} */ ({}));
     laid();
   }
 
-  function open(ticket) {
-    game = fresh(ticket);
-    name.textContent = ticket.agent + (Number(ticket.snapshot) < 100 ? `, at ${ticket.snapshot} % of training` : "");
+  function open(spec) {
+    game = fresh(spec);
+    name.textContent = spec.agent + (Number(spec.snapshot) < 100 ? `, at ${spec.snapshot} % of training` : "");
     note.textContent = "";
   }
 
@@ -87,14 +87,14 @@ export function makeBeside({ films, source, current, pace, unseen, laid, changed
     /** The numbers of its steps, to be drawn beside the player's. */
     steps: () => game.steps,
     /** Whether the player's game has to wait for its pictures. */
-    waits: (position) => Boolean(game.ticket.agent) && !game.over && !game.failed && position >= game.pictures - 1,
+    waits: (position) => Boolean(game.spec.agent) && !game.over && !game.failed && position >= game.pictures - 1,
     /** Its box, as the player's. */
     lay(shape, cells) {
       if (shot.isConnected) lay(picture, shape, cells);
     },
     /** Shows it at a position of the player's game. */
     at(position) {
-      if (!game.ticket.agent) return;
+      if (!game.spec.agent) return;
       game.position = Math.min(position, Math.max(0, game.pictures - 1));
       const shown = Math.floor(game.position);
       const mine = game;

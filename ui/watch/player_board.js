@@ -13,12 +13,12 @@ export function makePlayerBoard({ current, finished, here }) {
     form: board.form,
     /** Called with every picture. */
     at() {
-      const { ticket, about, live, over, want, steps } = current();
+      const { spec, about, live, over, want, steps } = current();
       if (!about) return;
       const fair = about.controls && about.protocol === "classic" && !about.nudges && !about.agent.includes("/");
       board.show(fair ? about.env : "", about.seed);
       const mine = fair && !live && finished() === current();
-      board.offer(mine ? String(query(ticket)) : "", over && want === null ? steps.returns.at(-1) : null);
+      board.offer(mine ? String(query(spec)) : "", over && want === null ? steps.returns.at(-1) : null);
     },
   };
 }

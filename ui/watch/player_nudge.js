@@ -4,7 +4,7 @@ import { forked } from "./position.js";
 
 const MOST_NUDGES = 20;
 
-const nudgesOf = (/** @type {import("./position.js").Ticket} */ { nudges }) => (nudges ? nudges.split("-") : []);
+const nudgesOf = (/** @type {import("./position.js").Spec} */ { nudges }) => (nudges ? nudges.split("-") : []);
 const stepOfNudge = (text) => parseInt(text, 10);
 
 /**
@@ -17,7 +17,7 @@ const stepOfNudge = (text) => parseInt(text, 10);
 export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, still, current, choose }) {
   const nudging = make("div", "nudging", "", { role: "group", "aria-label": "Disturb the game" });
   const undo = button("Undo the last nudge", "Undo", () => {
-    const nudges = nudgesOf(current().ticket);
+    const nudges = nudgesOf(current().spec);
     fork(nudges.slice(0, -1), stepOfNudge(nudges.at(-1)));
   });
   let laidOut = null;
@@ -47,7 +47,7 @@ export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, stil
   function nudge(kind) {
     const game = current();
     const step = stepOf(Math.floor(game.position)) + 1;
-    const before = nudgesOf(game.ticket).filter((text) => stepOfNudge(text) <= step);
+    const before = nudgesOf(game.spec).filter((text) => stepOfNudge(text) <= step);
     if (game.over && step >= game.steps.ends.length) say("The game is over. Go back to a moment before its end first.");
     else if (before.length >= MOST_NUDGES) say(`A game allows ${MOST_NUDGES} nudges at most. Undo one first.`);
     else if (game.want === null) fork([...before, `${step}.${kind}`], step);
@@ -56,14 +56,14 @@ export function makeNudges({ canvas, button, say, fetchMore, begin, stepOf, stil
   // Opens the game with other nudges, and stays at the picture that is shown while the server plays that game up to here.
   function fork(nudges, changed) {
     const from = current();
-    const game = { ...forked(from, { ...from.ticket, nudges: nudges.join("-"), at: null }, changed), want: changed - 1, playing: from.playing || !still };
+    const game = { ...forked(from, { ...from.spec, nudges: nudges.join("-"), at: null }, changed), want: changed - 1, playing: from.playing || !still };
     choose(game);
     begin(game, game.about);
     fetchMore();
   }
 
   function draw(pen, x, height, ratio) {
-    nudgesOf(current().ticket).forEach((text) => pen.fillRect(x(stepOfNudge(text)), 0, ratio, height));
+    nudgesOf(current().spec).forEach((text) => pen.fillRect(x(stepOfNudge(text)), 0, ratio, height));
   }
 
   return { parts: [nudging], lay, draw };

@@ -5,8 +5,8 @@ import { firstAbove, forked } from "./position.js";
 import { draw, fetchChunk } from "./reel.js";
 import { read } from "./takeovers.js";
 
-/** @param {import("./position.js").Ticket} ticket */
-export const alone = (ticket) => ({ ...ticket, takeovers: "", at: null });
+/** @param {import("./position.js").Spec} spec */
+export const alone = (spec) => ({ ...spec, takeovers: "", at: null });
 
 /**
  * @param {{ shot: HTMLElement, source: import("./position.js").Source, unseen: () => boolean, here: AbortSignal }} player
@@ -25,8 +25,8 @@ export function makeRival({ shot, source, unseen, here }) {
   let game = null;
   let key = "";
 
-  function open(from, ticket, first) {
-    game = from.ticket.takeovers ? forked(from, ticket, first) : from;
+  function open(from, spec, first) {
+    game = from.spec.takeovers ? forked(from, spec, first) : from;
     game.drawn = -1;
     figure.dataset.game = from.about.env;
     canvas.width = from.about.width;
@@ -40,11 +40,11 @@ export function makeRival({ shot, source, unseen, here }) {
    * @param {number} shown the picture
    */
   function follow(main, shown) {
-    const [takeover] = read(main.ticket.takeovers);
+    const [takeover] = read(main.spec.takeovers);
     const from = main.live?.from ?? main;
     const first = main.live?.first ?? takeover?.step;
-    const ticket = alone(main.ticket);
-    const same = game !== null && key === String(query(ticket)); // it stays while the other comes anew
+    const spec = alone(main.spec);
+    const same = game !== null && key === String(query(spec)); // it stays while the other comes anew
     const wanted = first !== undefined && (same || main.live || main.over || main.steps.ends.length >= first);
     if (!wanted) {
       figure.remove();
@@ -53,8 +53,8 @@ export function makeRival({ shot, source, unseen, here }) {
     }
     if (!figure.isConnected) shot.after(figure);
     if (!same) {
-      key = String(query(ticket));
-      open(from, ticket, takeover?.step ?? first);
+      key = String(query(spec));
+      open(from, spec, takeover?.step ?? first);
       layPicture();
     }
     fetchMore(shown);

@@ -64,7 +64,7 @@ export function makeTakeover({
   /** @type {{ game: Game, rival: { return?: number, over?: boolean, error?: string } } | null} */
   let compared = null;
 
-  const arena = () => source.live?.(current().ticket);
+  const arena = () => source.live?.(current().spec);
   const offered = () => Boolean(arena() && current().about?.controls);
 
   // Whether the visitor has the controls, or will have them after the countdown or the pause.
@@ -83,8 +83,8 @@ export function makeTakeover({
     if (!offered() || from.want !== null) return;
     if (from.over && first >= from.steps.ends.length) return say("The game is over. Go back to a moment before its end first.");
     const percent = Math.min(from.about.controls.percent, 100 * (PACES.find((each) => each <= pace()) ?? 1));
-    const takeovers = until(read(from.ticket.takeovers), first);
-    const game = forked(from, { ...from.ticket, takeovers: written(takeovers), at: null }, first, true);
+    const takeovers = until(read(from.spec.takeovers), first);
+    const game = forked(from, { ...from.spec, takeovers: written(takeovers), at: null }, first, true);
     from.playing = false;
     game.live = { from, first, pace: percent / 100 };
     game.playing = true;
@@ -98,7 +98,7 @@ export function makeTakeover({
     begin(game, game.about);
     canvas.focus({ preventScroll: true });
     count();
-    const asked = Object.fromEntries(query(from.ticket, { from: first, speed: percent }));
+    const asked = Object.fromEntries(query(from.spec, { from: first, speed: percent }));
     const ended = (refused) => mine === session && finish(refused || LOST);
     mine.arena.receive(asked, stop.signal, (message) => hear(mine, message)).then(ended).catch(() => ended(LOST));
   }
@@ -114,12 +114,12 @@ export function makeTakeover({
     }
     if (header.by_hand[0]) {
       add(mine.takeovers, header.first, header.actions[0]);
-      mine.game.ticket.takeovers = written(mine.takeovers);
+      mine.game.spec.takeovers = written(mine.takeovers);
       mine.played = true;
     }
     take(mine.game, message);
     if (header.over) finish();
-    else if (mine.game.ticket.takeovers.length > MOST_LETTERS - SPARE) finish("Your game is as long as a link can hold, so the agent plays on.");
+    else if (mine.game.spec.takeovers.length > MOST_LETTERS - SPARE) finish("Your game is as long as a link can hold, so the agent plays on.");
   }
 
   // From three to one, and on until the server has played the game up to here.
@@ -175,7 +175,7 @@ export function makeTakeover({
       if (why) say(why);
       return fetchMore();
     }
-    const made = { ...forked(from, { ...from.ticket, takeovers: written(takeovers), at: null }, first), want: steps - 1, playing: !game.over && !still };
+    const made = { ...forked(from, { ...from.spec, takeovers: written(takeovers), at: null }, first), want: steps - 1, playing: !game.over && !still };
     Object.assign(made, { position: game.position, drawn: game.drawn });
     owner = made;
     choose(made);
@@ -228,7 +228,7 @@ export function makeTakeover({
     if (compared?.game !== game) {
       compared = { game, rival: {} };
       const mine = compared;
-      followRival(arena(), query(alone(game.ticket)), (rival) => {
+      followRival(arena(), query(alone(game.spec)), (rival) => {
         mine.rival = rival;
         if (compared === mine) tellResult();
         return compared === mine && root.isConnected;
@@ -244,7 +244,7 @@ export function makeTakeover({
     const game = owner;
     if (!game?.about) return;
     const { agent } = game.about;
-    const [{ step }] = read(game.ticket.takeovers);
+    const [{ step }] = read(game.spec.takeovers);
     const where = `I took ${agent}'s game over at step ${step.toLocaleString("en")}`;
     const rival = compared?.game === game && compared.rival.over ? compared.rival.return : null;
     const mine = game.over && game.want === null ? game.steps.returns.at(-1) : null;
@@ -255,10 +255,10 @@ export function makeTakeover({
   }
 
   copy.addEventListener("click", async () => {
-    const { ticket } = owner;
-    const [{ step }] = read(ticket.takeovers);
+    const { spec } = owner;
+    const [{ step }] = read(spec.takeovers);
     const link = new URL(address.shared());
-    link.search = String(query(ticket, { at: Math.max(0, step - LEAD) }));
+    link.search = String(query(spec, { at: Math.max(0, step - LEAD) }));
     const done = await share(link.href, boast.textContent);
     if (done === "copied") say("The result and its link are copied.");
     if (done !== "kept") return;
@@ -273,7 +273,7 @@ export function makeTakeover({
    * @param {(step: number) => number} x
    */
   function draw(pen, x, height, ratio) {
-    for (const takeover of read(current().ticket.takeovers)) {
+    for (const takeover of read(current().spec.takeovers)) {
       const left = x(takeover.step);
       pen.fillRect(left, height - 3 * ratio, Math.max(ratio, x(endOf(takeover)) - left), 3 * ratio);
     }
@@ -312,7 +312,7 @@ export function makeTakeover({
     leave,
     draw,
     /** @param {number} step */
-    byHand: (step) => read(current().ticket.takeovers).some((takeover) => takeover.step <= step && step < endOf(takeover)),
+    byHand: (step) => read(current().spec.takeovers).some((takeover) => takeover.step <= step && step < endOf(takeover)),
     news,
     ending,
     /** The game that the visitor has finished here. */

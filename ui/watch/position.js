@@ -1,11 +1,11 @@
 // A game in the browser: what has come of it, and which picture, step and chunk belong together. No page is needed for it.
 
 /**
- * Which game: the same ticket is the same game. `at` is the step to begin with; the `landing` game is the page's own, for
+ * Which game: the same spec is the same game. `at` is the step to begin with; the `landing` game is the page's own, for
  * visitors whose address names no other; a game that was gone back to has the number of that `visit`.
  * @typedef {{ agent: string, seed?: number, snapshot?: number, actions?: string, protocol?: string, nudges?: string,
  *   takeovers?: string, at?: number | string | null, others?: import("./player_beside.js").Other[], landing?: boolean,
- *   visit?: string | null }} Ticket
+ *   visit?: string | null }} Spec
  */
 
 /**
@@ -19,14 +19,14 @@
  * Where games come from.
  * @typedef {object} Source
  * @property {number} ahead seconds that are fetched ahead
- * @property {(ticket: Ticket, n: number, ahead: number, stop?: AbortSignal) => Promise<Answer>} chunk number `n` of a game; the player has
+ * @property {(spec: Spec, n: number, ahead: number, stop?: AbortSignal) => Promise<Answer>} chunk number `n` of a game; the player has
  *   something to show for `ahead` seconds
  * @property {(game: Game, step: number, most: number) => Promise<{ looks?: Looks, status: number, error?: string }>} look what
  *   the agent looks at in a step, and perhaps in those after it
  * @property {string} lookNote what is said of it
- * @property {(ticket: Ticket) => import("../play/live.js").Arena | null} [live] where a game is taken over, if it can be
- * @property {(ticket: Ticket) => string} [video] the address of a game as a file
- * @property {(ticket: Ticket, from: number) => string} [gif] the address of a stretch of it
+ * @property {(spec: Spec) => import("../play/live.js").Arena | null} [live] where a game is taken over, if it can be
+ * @property {(spec: Spec) => string} [video] the address of a game as a file
+ * @property {(spec: Spec, from: number) => string} [gif] the address of a stretch of it
  * @property {(element: HTMLElement) => HTMLElement | null} [another] the button that opens another game in this player,
  *   where the page has one
  */
@@ -57,11 +57,11 @@ const DECODED = 48e6; // bytes of pictures that are kept, besides those of the c
 
 /**
  * A game of which nothing has come yet.
- * @param {Ticket} ticket
+ * @param {Spec} spec
  */
-export function fresh(ticket) {
+export function fresh(spec) {
   return {
-    ticket,
+    spec,
     chunks: /** @type {Chunk[]} */ ([]),
     about: /** @type {import("../chunk.js").About | null} */ (null),
     over: false,
@@ -91,29 +91,29 @@ export function fresh(ticket) {
 }
 
 /**
- * Whether two tickets are the same game but for how long its agent was trained.
- * @param {Ticket} one
- * @param {Ticket} other
+ * Whether two specs are the same game but for how long its agent was trained.
+ * @param {Spec} one
+ * @param {Spec} other
  */
 export const differsInAge = (one, other) =>
   one.snapshot !== other.snapshot && ["agent", "seed", "protocol", "actions", "nudges", "takeovers"].every((part) => (one[part] ?? "") === (other[part] ?? ""));
 
 /**
- * The game of another ticket whose steps before `step` are the same, with what has come of them and the picture that is
+ * The game of another spec whose steps before `step` are the same, with what has come of them and the picture that is
  * shown, so that nothing jumps. A source counts its chunks on from those that are kept whole; a live game, which has no
  * such chunks, goes on `exact`ly there.
  * @param {Game} from
- * @param {Ticket} ticket
+ * @param {Spec} spec
  * @param {number} step
  * @returns {Game}
  */
-export function forked(from, ticket, step, exact = false) {
+export function forked(from, spec, step, exact = false) {
   const ends = from.chunks.map((_, i) => from.chunks[i + 1]?.first ?? from.steps.ends.length);
   const kept = exact ? from.chunks.filter(({ first }) => first < step).length : ends.filter((end) => end <= step).length;
   const steps = exact ? Math.min(step, from.steps.ends.length) : (ends[kept - 1] ?? 0);
   return {
-    ...fresh(ticket),
-    about: { ...from.about, nudges: ticket.nudges ?? "", takeovers: ticket.takeovers ?? "" },
+    ...fresh(spec),
+    about: { ...from.about, nudges: spec.nudges ?? "", takeovers: spec.takeovers ?? "" },
     chunks: from.chunks.slice(0, kept),
     starts: from.starts.slice(0, kept),
     pictures: steps ? from.steps.ends[steps - 1] : 0,

@@ -42,13 +42,13 @@ export async function split(file) {
 }
 
 /**
- * The recorded game of a ticket; what it leaves open may be any.
+ * The recorded game of a spec; what it leaves open may be any.
  * @param {Recorded[]} games
- * @param {import("./position.js").Ticket} ticket
+ * @param {import("./position.js").Spec} spec
  */
-export const found = (games, ticket) =>
+export const found = (games, spec) =>
   games.find((game) =>
-    ["agent", "seed", "snapshot", "actions", "protocol"].every((part) => ticket[part] === undefined || String(game[part]) === String(ticket[part])));
+    ["agent", "seed", "snapshot", "actions", "protocol"].every((part) => spec[part] === undefined || String(game[part]) === String(spec[part])));
 
 /**
  * A function that keeps what it made of the latest keys: two games may be watched side by side.
@@ -92,8 +92,8 @@ export function recordedGames(games, directory) {
     ahead: Infinity,
     lookNote: `${LOOK_NOTE} The maps were made when the game was recorded, for its first minute or so.`,
 
-    async chunk(ticket, n, _ahead, stop) {
-      const game = found(games, ticket);
+    async chunk(spec, n, _ahead, stop) {
+      const game = found(games, spec);
       if (!game) return { status: 404, error: "This game was not recorded. Choose another one." };
       const mine = open(game);
       mine.filled = mine.filled.catch(() => true).then(() => fill(mine, game, n, stop)); // one after the other

@@ -13,13 +13,13 @@ const pause = (milliseconds) => new Promise((wake) => setTimeout(wake, milliseco
  *   called before the first chunk is added; of a game that is no longer `wanted` nothing is
  */
 export async function fetchChunk(game, source, { pace, begin, wanted }) {
-  if (!game.ticket.agent || game.fetching || game.over || game.failed || game.live) return false;
+  if (!game.spec.agent || game.fetching || game.over || game.failed || game.live) return false;
   const ahead = Math.max(0, game.pictures - game.position);
   if (game.about && game.want === null && ahead > source.ahead * game.about.rate * Math.max(1, pace)) return false;
   game.fetching = true;
   try {
     const left = game.about ? Math.floor(ahead / game.about.rate / pace) : 0;
-    const got = await source.chunk(game.ticket, game.chunks.length, left);
+    const got = await source.chunk(game.spec, game.chunks.length, left);
     if (!wanted()) return false;
     if (got.status < 300) game.trouble = "";
     if (got.status === 200) {

@@ -16,21 +16,21 @@ import zoo
 from a3c_core.envs import is_atari
 from ui.board.days import seed_of, today
 from ui.board.referee import referee
-from ui.broadcast.chunks import MOST_STEPS, Ticket
-from ui.broadcast.guests import Watchable, watchable, zoo_names
-from ui.broadcast.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, ticket_of
-from ui.broadcast.routes import number as whole_of
-from ui.broadcast.stream import BROADCASTS, get_ready
 from ui.figures import number
 from ui.games import game_of
-from ui.play.pad import CONTROLS
+from ui.play.controls import CONTROLS
 from ui.recordings.shelf import recording_of
 from ui.screen import PLAIN, into_view, link_to, query_of
 from ui.settings import choice, refusal, whole
 from ui.status import alert_of
+from ui.streaming.agent_catalog import Watchable, watchable, zoo_names
+from ui.streaming.chunks import MOST_STEPS, EpisodeSpec
+from ui.streaming.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, spec_of
+from ui.streaming.routes import number as whole_of
+from ui.streaming.stream import BROADCASTS, get_ready
 from ui.visitors import address_of, root_of
+from ui.watch.hub_agents import FETCHES_AT_ONCE, invite, named
 from ui.watch.player import player, showing
-from ui.watch.strangers import FETCHES_AT_ONCE, invite, named
 from zoo import hub
 
 UNBROKEN, BREAK = "\N{NO-BREAK SPACE}", "\N{ZERO WIDTH SPACE}"
@@ -58,7 +58,7 @@ class Challenge(NamedTuple):
 
 def build(page: gr.Blocks) -> Challenge:
     """Lays out the tab and wires it, but for the button that it returns."""
-    names, landing = zoo_names(), landing_ticket()
+    names, landing = zoo_names(), landing_spec()
     first, console = watchable(landing.agent), is_atari(watchable(landing.agent).recipe.env)
     with gr.Column(elem_classes="cabinet"):
         stage = player("watch-player", "watch", showing(landing) | {"landing": True})
@@ -108,9 +108,9 @@ def labelled(names: list[str]) -> list[tuple[str, str]]:
     return [(name.replace("_", f"_{BREAK}"), name) for name in names]
 
 
-def landing_ticket() -> Ticket:
+def landing_spec() -> EpisodeSpec:
     """The game that every visitor sees first."""
-    return ticket_of({"agent": zoo_names()[0]})
+    return spec_of({"agent": zoo_names()[0]})
 
 
 def stages(agent: Watchable) -> list[tuple[str, int]]:
@@ -150,17 +150,17 @@ def has_board(agent: object) -> bool:
 def shown_by(asked: Mapping[str, str]) -> Shown:
     """The game that a query names, as it is in a link. Raises gr.Error, with a sentence, for one that can't be."""
     try:
-        ticket, at = ticket_of(asked), whole_of(asked, "at", 0, MOST_STEPS)
+        spec, at = spec_of(asked), whole_of(asked, "at", 0, MOST_STEPS)
     except Refused as error:
         raise refusal(escape(str(error))) from None
-    names, agent = zoo_names(), watchable(ticket.agent)
+    names, agent = zoo_names(), watchable(spec.agent)
     return Shown(
         agent=gr.update(choices=labelled(names if agent.name in names else [*names, agent.name]), value=agent.name),
-        player=showing(ticket, at or None) | {"visit": asked.get("visit")},
+        player=showing(spec, at or None) | {"visit": asked.get("visit")},
         verdict=about(agent),
-        seed=ticket.seed,
-        snapshot=gr.update(choices=stages(agent), value=ticket.snapshot),
-        sticky=gr.update(visible=is_atari(agent.recipe.env), value=ticket.protocol == "sticky"),
+        seed=spec.seed,
+        snapshot=gr.update(choices=stages(agent), value=spec.snapshot),
+        sticky=gr.update(visible=is_atari(agent.recipe.env), value=spec.protocol == "sticky"),
     )
 
 
@@ -273,7 +273,7 @@ def watch(agent: str, seed: int, request: gr.Request | None = None) -> dict[str,
         asked["agent"] = named(agent)
         invite(asked, address_of(request))
     try:
-        recording = recorded(ticket_of(asked), address_of(request))
+        recording = recorded(spec_of(asked), address_of(request))
     except FAILURES as failure:
         raise refusal(escape(answer_to(failure, asked).sentence)) from None
     video = f"{root_of(request)}/arcade/video?{urlencode(asked)}"
@@ -282,8 +282,8 @@ def watch(agent: str, seed: int, request: gr.Request | None = None) -> dict[str,
 
 def warm_up() -> None:
     """Begins the game that every visitor sees first, unless it is recorded, and gets ready for the others."""
-    if recording_of(landing_ticket()) is None:
+    if recording_of(landing_spec()) is None:
         with suppress(*FAILURES):  # whoever asks for it will be told
-            BROADCASTS.get(landing_ticket())
+            BROADCASTS.get(landing_spec())
     for entry in zoo.entries().values():
         get_ready(entry.recipe)

@@ -1,4 +1,4 @@
-// Takeovers in an address (see ui/broadcast/takeovers.py), and as they grow while a visitor plays. No page is needed for it.
+// Takeovers in an address (see ui/streaming/takeovers.py), and as they grow while a visitor plays. No page is needed for it.
 
 /**
  * Steps in a row that a visitor played.

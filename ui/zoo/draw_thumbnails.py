@@ -1,17 +1,17 @@
-"""Draws the still pictures that ship with the page: `python -m ui.agents.draw_stills`, after an agent was kept."""
+"""Draws the still pictures that ship with the page: `python -m ui.zoo.draw_thumbnails`, after an agent was kept."""
 
 import zoo
 from a3c_core.checkpoint import MODEL
-from ui.agents.stills import STILLS, drawn, file_of
+from ui.zoo.thumbnails import THUMBNAILS, drawn, file_of
 
 
 def main() -> None:
     """Draws those of all agents that ship, and throws the others away."""
-    STILLS.mkdir(exist_ok=True)
+    THUMBNAILS.mkdir(exist_ok=True)
     shipped = [entry for entry in zoo.entries().values() if entry.directory.exists()]
     for entry in shipped:
         file_of(entry).write_bytes(drawn(entry.name, entry.sha256[MODEL]))
-    for file in set(STILLS.iterdir()) - {file_of(entry) for entry in shipped}:
+    for file in set(THUMBNAILS.iterdir()) - {file_of(entry) for entry in shipped}:
         file.unlink()
 
 

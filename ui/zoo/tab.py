@@ -8,8 +8,6 @@ import gradio as gr
 
 import zoo
 from a3c_core.evaluation import Score
-from ui.agents.figures import scale
-from ui.agents.page import agent_page, fact, game_button, score_marks, size_of, spread
 from ui.asynchrony.figures import asynchrony_section
 from ui.figures import number
 from ui.games import game_of
@@ -17,6 +15,8 @@ from ui.modules import mounted
 from ui.screen import PLAIN
 from ui.settings import refusal
 from ui.status import alert_of
+from ui.zoo.figures import scale
+from ui.zoo.page import agent_page, fact, game_button, score_marks, size_of, spread
 from zoo.card import duration
 from zoo.loading import unknown
 from zoo.peers import Peer, peers_of
@@ -36,7 +36,7 @@ NOTE = (
 
 def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
     """Lays out the tab and wires it."""
-    plain = PLAIN | {"js_on_load": mounted("agents/zoo.js", "select")}
+    plain = PLAIN | {"js_on_load": mounted("zoo/zoo.js", "select")}
     view = gr.HTML(all_agents(), elem_id="zoo", **plain)
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
     view.select(chosen, None, view, trigger_mode="multiple", **quiet)  # back may be pressed meanwhile

@@ -14,7 +14,7 @@ POINTS = 100
 """Of an earlier training's curve."""
 
 
-class Earlier(NamedTuple):
+class PastTraining(NamedTuple):
     """A training that is over: numbers alone, so that nothing has to be tidied away."""
 
     run_id: str
@@ -28,17 +28,19 @@ def known(moments: Sequence[Progress], field: str, most: int) -> tuple[list[floa
     return [moment.steps for moment in told], [getattr(moment, field) for moment in told]
 
 
-def with_run(earlier: Sequence[Earlier], run_id: str, recipe: Recipe, moments: Sequence[Progress]) -> list[Earlier]:
+def with_run(
+    earlier: Sequence[PastTraining], run_id: str, recipe: Recipe, moments: Sequence[Progress]
+) -> list[PastTraining]:
     """The trainings of the visit, this one now among them; of each game the newest."""
     x, y = known(moments, "mean_return", POINTS)
     if not y:
         return list(earlier)
-    added = [*earlier, Earlier(run_id, recipe.env, Line(x, y, differences(recipe)))]
+    added = [*earlier, PastTraining(run_id, recipe.env, Line(x, y, differences(recipe)))]
     same = [each for each in added if each.env == recipe.env]
     too_many = same[: -MOST_LINES - 1]  # one more than is drawn thin: the newest is the one in colour
     return [each for each in added if each not in too_many]
 
 
-def lines(earlier: Sequence[Earlier], env: str) -> list[Line]:
+def lines(earlier: Sequence[PastTraining], env: str) -> list[Line]:
     """The curves of one game, the newest of them, oldest first."""
     return [each.line for each in earlier if each.env == env][-MOST_LINES:]

@@ -6,16 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from playback.episode import play
-from ui.broadcast.chunks import MOST_STEPS, Ticket
-from ui.broadcast.routes import ticket_of
-from ui.broadcast.stream import agent_of
+from ui.streaming.chunks import MOST_STEPS, EpisodeSpec
+from ui.streaming.routes import spec_of
+from ui.streaming.stream import agent_of
 
 
 class Outcome(NamedTuple):
     """What a game came to."""
 
-    ticket: Ticket
-    """Which game: two links to the same one have the same ticket."""
+    spec: EpisodeSpec
+    """Which game: two links to the same one have the same spec."""
     score: float
     """Its return, with all its takeovers."""
     actions: np.ndarray
@@ -33,8 +33,8 @@ def replay(asked: Mapping[str, str], progress: Callable[[int], None] = lambda st
     `progress` is called with the number of steps after each step. Raises Refused, with a sentence, for what is no game,
     and what loading the agent raises.
     """
-    ticket = ticket_of(asked)
-    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "perturbations": ticket.nudges}
+    spec = spec_of(asked)
+    rules = {"greedy": spec.greedy, "protocol": spec.protocol, "perturbations": spec.nudges}
     limits = {"max_steps": MOST_STEPS, "progress": progress}
-    game = play(agent_of(ticket), ticket.seed, **rules, takeovers=ticket.takeovers, **limits)
-    return Outcome(ticket, game.total, game.actions)
+    game = play(agent_of(spec), spec.seed, **rules, takeovers=spec.takeovers, **limits)
+    return Outcome(spec, game.total, game.actions)

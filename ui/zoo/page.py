@@ -9,12 +9,12 @@ from a3c_core.checkpoint import MODEL
 from a3c_core.evaluation import Score
 from a3c_core.recipe import Recipe, meaning
 from training.log import Progress, read_log
-from ui.agents.figures import Mark, histogram, scale
-from ui.agents.routes import FILES
-from ui.agents.stills import FIRST_CHUNK
 from ui.asynchrony.figures import asynchrony_section
 from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
+from ui.zoo.figures import Mark, histogram, scale
+from ui.zoo.routes import FILES
+from ui.zoo.thumbnails import FIRST_CHUNK
 from zoo.card import (
     distinct_words,
     duration,
@@ -74,7 +74,7 @@ def game_button(entry: ZooEntry) -> str:
     label = f"Play a few seconds of {game_of(entry.recipe.env).name} by {entry.name}"
     return (
         f'<button type="button" class="replay" data-agent="{entry.name}" data-first="{FIRST_CHUNK}" '
-        f'aria-label="{escape(label)}"><img src="arcade/still?agent={entry.name}" alt="">'
+        f'aria-label="{escape(label)}"><img src="arcade/thumbnail?agent={entry.name}" alt="">'
         "<canvas></canvas></button>"
     )
 

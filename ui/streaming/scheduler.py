@@ -8,7 +8,7 @@ ASK_AGAIN_SECONDS = 0.1
 """Patience runs out while one waits, and nobody tells of it."""
 
 
-class Stage:
+class Scheduler:
     """Lets `places` games play at the same time, each for one chunk; then the next is that with the least patience."""
 
     def __init__(self, places: int) -> None:

@@ -13,11 +13,11 @@ from huggingface_hub.errors import CacheNotFound
 
 import zoo
 from a3c_core.checkpoint import CheckpointError, load_agent, printable
-from ui.broadcast.guests import welcome
-from ui.broadcast.routes import Refused, answer_to, ticket_of
-from ui.broadcast.stream import BROADCASTS, BrokenOff, Full
-from ui.line import PerVisitor, TooMany
+from ui.admission import PerVisitor, TooMany
 from ui.settings import refusal
+from ui.streaming.agent_catalog import welcome
+from ui.streaming.routes import Refused, answer_to, spec_of
+from ui.streaming.stream import BROADCASTS, BrokenOff, Full
 from zoo import hub
 
 FETCHES_AT_ONCE = 4
@@ -79,7 +79,7 @@ def invite(asked: Mapping[str, str], address: str | None = None) -> None:
     def begin() -> None:
         directory = fetched(repo)
         welcome(repo, load_agent(directory), zoo.find(repo), commit=directory.name)
-        next(BROADCASTS.get(ticket_of(asked), address).parts())
+        next(BROADCASTS.get(spec_of(asked), address).parts())
 
     try:
         with FETCHES.one(address):

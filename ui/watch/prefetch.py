@@ -11,20 +11,20 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ui.broadcast.chunks import Ticket
-from ui.broadcast.guests import zoo_names
-from ui.broadcast.routes import FAILURES, GAME_THREADS, Refused, ticket_of
-from ui.broadcast.stream import BROADCASTS
 from ui.modules import scripts
 from ui.recordings.routes import PLACE
 from ui.recordings.shelf import recording_of
+from ui.streaming.agent_catalog import zoo_names
+from ui.streaming.chunks import EpisodeSpec
+from ui.streaming.routes import FAILURES, GAME_THREADS, Refused, spec_of
+from ui.streaming.stream import BROADCASTS
 from ui.visitors import address_of
 
 ELSEWHERE = {"play", "tab", "zoo"}
 """What an address asks for whose page does not begin with a game to watch."""
 
 
-class BeginEarly:
+class Prefetch:
     """ASGI middleware: begins the game of a request for the page, and answers as ever."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -34,35 +34,35 @@ class BeginEarly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/":
             asked = Request(scope)
-            if ticket := first_game(asked):
+            if spec := first_game(asked):
                 links = [f"<{each}>; rel=modulepreload" for each in scripts("watch/player.js")]
-                if game := recording_of(ticket):
+                if game := recording_of(spec):
                     files = (PLACE, PLACE + game.files[0])
                     links += [f"<{each}>; rel=preload; as=fetch; crossorigin" for each in files]
                 elif "agent" in asked.query_params:  # the others' was begun before anybody came
-                    self._begin(ticket, address_of(asked))
+                    self._begin(spec, address_of(asked))
                 send = naming(links, send)
         await self.app(scope, receive, send)
 
-    def _begin(self, ticket: Ticket, address: str | None) -> None:
-        task = asyncio.create_task(to_thread.run_sync(begin, ticket, address, limiter=GAME_THREADS))
+    def _begin(self, spec: EpisodeSpec, address: str | None) -> None:
+        task = asyncio.create_task(to_thread.run_sync(begin, spec, address, limiter=GAME_THREADS))
         self._beginning.add(task)  # nothing else keeps a task from being thrown away
         task.add_done_callback(self._beginning.discard)
 
 
-def first_game(request: Request) -> Ticket | None:
+def first_game(request: Request) -> EpisodeSpec | None:
     """The game that the page of a request begins with. What is none is told where the player asks for it."""
     if ELSEWHERE & set(request.query_params):
         return None
     with suppress(Refused):
-        return ticket_of({"agent": zoo_names()[0]} | dict(request.query_params))
+        return spec_of({"agent": zoo_names()[0]} | dict(request.query_params))
     return None
 
 
-def begin(ticket: Ticket, address: str | None) -> None:
+def begin(spec: EpisodeSpec, address: str | None) -> None:
     """Begins a game for who is at that address. What cannot begin is told where the player asks for it."""
     with suppress(*FAILURES):
-        BROADCASTS.get(ticket, address)
+        BROADCASTS.get(spec, address)
 
 
 def naming(links: Sequence[str], send: Send) -> Send:

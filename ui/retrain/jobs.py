@@ -30,7 +30,7 @@ MOST_KEPT = 64
 """Finished trainings that are kept; the one that ended first goes first."""
 
 
-class LineFull(RuntimeError):
+class QueueFull(RuntimeError):
     """No more trainings are taken in; the message says why, to a visitor."""
 
 
@@ -86,7 +86,7 @@ class Run:
         return self.directory / "checkpoint"
 
 
-class Runs:
+class Jobs:
     """All trainings, in the order in which they were asked for."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Runs:
         self._lock = threading.Lock()
 
     def enter(self, recipe: Recipe, session: str | None, address: str | None = None) -> Run:
-        """Puts a new run at the end of the line. Raises LineFull."""
+        """Puts a new run at the end of the line. Raises QueueFull."""
         self.sweep()
         with self._lock:
             self._check_room(session, address)
@@ -103,16 +103,16 @@ class Runs:
         return run
 
     def _check_room(self, session: str | None, address: str | None) -> None:
-        """Raises LineFull where this page, this address or all visitors together have enough under way."""
+        """Raises QueueFull where this page, this address or all visitors together have enough under way."""
         going = [run for run in self._runs.values() if run.ended is None]
         if session is not None and sum(run.session == session for run in going) >= PER_PAGE:
-            raise LineFull("This page is training already. Stop that training first, or wait until it has ended.")
+            raise QueueFull("This page is training already. Stop that training first, or wait until it has ended.")
         if address is not None and sum(run.address == address for run in going) >= PER_ADDRESS:
-            raise LineFull(
+            raise QueueFull(
                 f"{PER_ADDRESS} trainings from your address are running or waiting. Please wait until one has ended."
             )
         if len(going) >= AT_ONCE + IN_LINE:
-            raise LineFull(
+            raise QueueFull(
                 f"{AT_ONCE} trainings are running and {IN_LINE} are waiting. Please try again in a few minutes."
             )
 
@@ -126,7 +126,7 @@ class Runs:
         """Gives the turn of `run` away."""
         run.paused = True
 
-    def line_up(self, run: Run) -> None:
+    def enqueue(self, run: Run) -> None:
         """Puts `run`, which was paused, at the end of the line."""
         with self._lock:
             self._runs[run.id] = self._runs.pop(run.id)
@@ -182,4 +182,4 @@ class Runs:
         shutil.rmtree(run.directory, ignore_errors=True)
 
 
-RUNS = Runs()
+JOBS = Jobs()

@@ -63,7 +63,7 @@ class PerDay:
             self._begun[address] += 1
 
 
-class Line:
+class Admission:
     """Lets `at_once` work at the same time, and `waiting` others wait for their turn."""
 
     def __init__(self, at_once: int, waiting: int) -> None:

@@ -1,4 +1,4 @@
-"""Games streamed while they are played. A game is a function of its Ticket: it is played once, by a thread that keeps
+"""Games streamed while they are played. Its EpisodeSpec determines a game: it is played once, by a thread that keeps
 some way ahead of whoever watches, and cut into chunks that all who watch it share."""
 
 import asyncio
@@ -18,9 +18,9 @@ from a3c_core.agent import Agent
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import Protocol, make_env
 from a3c_core.recipe import Recipe
-from ui.broadcast.chunks import SECONDS_PER_CHUNK, Part, Ticket, chunks
-from ui.broadcast.guests import watchable
-from ui.broadcast.stage import Stage
+from ui.streaming.agent_catalog import watchable
+from ui.streaming.chunks import SECONDS_PER_CHUNK, Chunk, EpisodeSpec, chunks
+from ui.streaming.scheduler import Scheduler
 
 AHEAD_SECONDS = 30.0
 """How far a game is played ahead of whoever watches it, once they have watched half as long; nobody watches, nothing
@@ -41,7 +41,7 @@ LEFT_SECONDS = 5.0
 """A game that nobody has asked for so long makes room for another where there is none."""
 KEPT_BYTES = 32 * 2**20
 """Chunks of games that are over, and of those under way, that are kept."""
-STAGE = Stage(places=os.cpu_count() or 1)
+SCHEDULER = Scheduler(places=os.cpu_count() or 1)
 CAN_WAIT_SECONDS = 10.0
 """Who makes a file of a game can do without its next chunk for so long: it goes after those that are watched."""
 START_SECONDS = 6.0
@@ -71,9 +71,9 @@ def get_ready(recipe: Recipe, protocol: Protocol = "classic") -> None:
 class Broadcast:
     """One game, as chunks that appear while it is played."""
 
-    def __init__(self, ticket: Ticket, agent: Agent, address: str | None = None) -> None:
-        self.ticket, self.agent, self.address = ticket, agent, address
-        self.chunks: list[Part] = []
+    def __init__(self, spec: EpisodeSpec, agent: Agent, address: str | None = None) -> None:
+        self.spec, self.agent, self.address = spec, agent, address
+        self.chunks: list[Chunk] = []
         self.over = False
         """Whether the last chunk is the game's last."""
         self.error: Exception | None = None
@@ -109,7 +109,7 @@ class Broadcast:
         """Seconds since somebody last asked for it."""
         return time.monotonic() - self._asked
 
-    def part(self, number: int, ahead: float = 0.0) -> Part | None:
+    def part(self, number: int, ahead: float = 0.0) -> Chunk | None:
         """A chunk, or None where it has not been played yet; either way the game goes on to some way past it.
 
         Who asks will have nothing more to see in `ahead` seconds.
@@ -143,7 +143,7 @@ class Broadcast:
                 with suppress(RuntimeError):  # its loop has ended
                     listener.wake()
 
-    def parts(self, ahead: float = 0.0) -> Iterator[Part]:
+    def parts(self, ahead: float = 0.0) -> Iterator[Chunk]:
         """All chunks from the first on, as soon as each has been played; `ahead` as of `part`. Raises BrokenOff."""
         for number in count():
             while (part := self.part(number, ahead)) is None:
@@ -173,9 +173,9 @@ class Broadcast:
 
     def _run(self) -> None:
         try:
-            with closing(chunks(self.ticket, self.agent)) as game:
+            with closing(chunks(self.spec, self.agent)) as game:
                 while True:
-                    with STAGE.turn(lambda: self.patience):
+                    with SCHEDULER.turn(lambda: self.patience):
                         part = next(game, None)
                     if part is None:
                         break
@@ -189,9 +189,9 @@ class Broadcast:
             self.over = True
         except Exception as error:  # untrusted weights fit their recipe and can still break anything
             self.error = error
-            if self.ticket.agent in zoo.entries():
+            if self.spec.agent in zoo.entries():
                 raise
-            print(f"{self.ticket.agent} broke down while playing: {type(error).__name__}")
+            print(f"{self.spec.agent} broke down while playing: {type(error).__name__}")
         finally:
             self._tell()
 
@@ -206,7 +206,7 @@ class Broadcast:
         with self._changed:
             while len(self.chunks) > self._wanted + self._ahead and not self._ended:
                 if not self._prepared:  # there is time for it
-                    get_ready(self.agent.recipe, self.ticket.protocol)
+                    get_ready(self.agent.recipe, self.spec.protocol)
                     self._prepared = True
                 if self.unasked > IDLE_SECONDS:
                     return False
@@ -227,27 +227,27 @@ def make_room(games: list[Broadcast], most: int) -> None:
 class Broadcasts:
     """All games that are being watched or were lately."""
 
-    def __init__(self, load: Callable[[Ticket], Agent]) -> None:
+    def __init__(self, load: Callable[[EpisodeSpec], Agent]) -> None:
         self._load = load
-        self._games: dict[Ticket, Broadcast] = {}
+        self._games: dict[EpisodeSpec, Broadcast] = {}
         self._lock = threading.Lock()
 
-    def get(self, ticket: Ticket, address: str | None = None) -> Broadcast:
-        """The game of a ticket. Where there is none yet, it begins now and counts for that address.
+    def get(self, spec: EpisodeSpec, address: str | None = None) -> Broadcast:
+        """The game of a spec. Where there is none yet, it begins now and counts for that address.
 
         Raises Full, and what loading the agent raises.
         """
-        agent = None if self.found(ticket) else self._load(ticket)  # may take a while, and nobody else waits for it
+        agent = None if self.found(spec) else self._load(spec)  # may take a while, and nobody else waits for it
         with self._lock:
-            if (game := self.found(ticket)) is None:
+            if (game := self.found(spec)) is None:
                 self._make_room(address)
-                game = self._games[ticket] = Broadcast(ticket, agent or self._load(ticket), address)
+                game = self._games[spec] = Broadcast(spec, agent or self._load(spec), address)
                 self._throw_away()
             return game
 
-    def found(self, ticket: Ticket) -> Broadcast | None:
-        """The game of a ticket, unless nobody watched it and it has to begin anew."""
-        found = self._games.get(ticket)
+    def found(self, spec: EpisodeSpec) -> Broadcast | None:
+        """The game of a spec, unless nobody watched it and it has to begin anew."""
+        found = self._games.get(spec)
         return found if found and (found.alive or found.over) else None  # in this order: it may end in between
 
     def under_way(self) -> int:
@@ -277,25 +277,25 @@ class Broadcasts:
     def _throw_away(self) -> None:
         """Games that were left, which nobody can watch any more; then of those that are over the ones not asked for
         longest, until the others fit."""
-        self._games = {ticket: game for ticket, game in self._games.items() if not game.left}
+        self._games = {spec: game for spec, game in self._games.items() if not game.left}
         size = self.size
         for game in sorted(self._games.values(), key=lambda game: game.unasked, reverse=True):
             if size <= KEPT_BYTES:
                 return
             if game.over:
-                size -= self._games.pop(game.ticket).size
+                size -= self._games.pop(game.spec).size
 
 
-def agent_of(ticket: Ticket) -> Agent:
-    """The agent of a ticket. Raises CheckpointError, HubError."""
-    return _opened(ticket.agent, ticket.snapshot, ticket.commit)
+def agent_of(spec: EpisodeSpec) -> Agent:
+    """The agent of a spec. Raises CheckpointError, HubError."""
+    return _opened(spec.agent, spec.snapshot, spec.commit)
 
 
 @lru_cache(maxsize=AT_ONCE)
 def _opened(name: str, snapshot: int, commit: str) -> Agent:
     """An agent, which all of its games share: it holds no state, and takes megabytes."""
     found = watchable(name)
-    if found is None or found.commit != commit:  # a guest who has left since the ticket was written
+    if found is None or found.commit != commit:  # a guest who has left since the spec was written
         raise CheckpointError(f"{name} is not here any more")
     return found.open(snapshot)
 

@@ -48,7 +48,7 @@ CONTROLS: dict[str, Controls] = {
 """The games that people can play, the first one first."""
 
 
-class Pad:
+class Gamepad:
     """Chooses a step's action from what is held and from what was pressed since the step before, however briefly."""
 
     def __init__(self, actions: list[str]) -> None:

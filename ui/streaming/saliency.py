@@ -14,9 +14,9 @@ from a3c_core.agent import Agent
 from a3c_core.model import Memory
 from playback.episode import PlaybackStep, one_thread
 from playback.saliency import saliency
-from ui.line import Line
+from ui.admission import Admission
 
-LOOKS = Line(at_once=1, waiting=4)
+LOOKS = Admission(at_once=1, waiting=4)
 """A look is 145 runs of the network: about 25 ms of a core."""
 TURN_SECONDS = 0.2
 """How long a turn may be: the others ask again meanwhile."""

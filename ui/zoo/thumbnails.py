@@ -1,5 +1,5 @@
 """A moment of each agent's game, as the Zoo tab shows it. Those of the zoo's own agents ship with the page, which would
-keep its first visitor waiting for them: `python -m ui.agents.draw_stills` draws them anew."""
+keep its first visitor waiting for them: `python -m ui.zoo.draw_thumbnails` draws them anew."""
 
 import threading
 from contextlib import closing
@@ -11,17 +11,17 @@ import imageio.v3 as iio
 import zoo
 from a3c_core.checkpoint import MODEL
 from playback.episode import playback_steps
-from ui.broadcast.chunks import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
+from ui.streaming.chunks import SECONDS_OF_FIRST, SECONDS_PER_CHUNK, screen_of
 from zoo import ZooEntry
 
-STILLS = Path(__file__).parent / "stills"
+THUMBNAILS = Path(__file__).parent / "pictures"
 FIRST_CHUNK = 4
 """Of a game that is played on its still picture, which shows the same moment; the first seconds of many are empty."""
 
 _drawing = threading.Lock()
 
 
-def still_of(entry: ZooEntry) -> bytes:
+def thumbnail_of(entry: ZooEntry) -> bytes:
     """A picture of the agent's game as PNG: the one that ships, unless its weights are others by now.
 
     Raises CheckpointError, HubError and OSError where the agent cannot be had.
@@ -35,7 +35,7 @@ def still_of(entry: ZooEntry) -> bytes:
 
 def file_of(entry: ZooEntry) -> Path:
     """Where the picture of an agent with these weights ships, if it does."""
-    return STILLS / f"{entry.name}-{entry.sha256[MODEL][:8]}.png"
+    return THUMBNAILS / f"{entry.name}-{entry.sha256[MODEL][:8]}.png"
 
 
 @lru_cache(maxsize=64)

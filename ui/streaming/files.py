@@ -11,9 +11,9 @@ from PIL import Image
 
 from playback.episode import RenderedEpisode
 from playback.video import write_mp4
-from ui.broadcast.chunks import SECONDS_PER_CHUNK, Part, header_of, pixels_of
-from ui.broadcast.stream import CAN_WAIT_SECONDS, Broadcast
 from ui.episodes import Recording
+from ui.streaming.chunks import SECONDS_PER_CHUNK, Chunk, header_of, pixels_of
+from ui.streaming.stream import CAN_WAIT_SECONDS, Broadcast
 
 GIF_SECONDS = 20
 GIF_CHUNKS = round(GIF_SECONDS / SECONDS_PER_CHUNK)
@@ -31,7 +31,7 @@ def mp4_of(broadcast: Broadcast, path: Path) -> Recording:
     return Recording(path, about["env"], about["seed"], rewards.cumsum(), values)
 
 
-def _pictures(parts: Iterable[Part], about: dict[str, Any]) -> Iterator[np.ndarray]:
+def _pictures(parts: Iterable[Chunk], about: dict[str, Any]) -> Iterator[np.ndarray]:
     """The pictures of some chunks, each uint8 [height, width, 4]: looking a colour up as one number of four bytes is
     ten times as fast as three of one. Few rows change from one to the next, which is made of the same memory."""
     opaque = np.full((256, 4), 255, np.uint8)
@@ -49,7 +49,7 @@ class Stretch(NamedTuple):
     """Chunks in a row, and what the first chunk of their game tells of it."""
 
     about: dict[str, Any]
-    parts: Sequence[Part]
+    parts: Sequence[Chunk]
 
 
 def gif_of(stretch: Stretch) -> bytes:
@@ -91,7 +91,7 @@ class Unpacked(NamedTuple):
     """bool [pictures, height]: the rows that differ from the picture before; of the first, all."""
 
 
-def _unpacked(part: Part, about: dict[str, Any]) -> Unpacked:
+def _unpacked(part: Chunk, about: dict[str, Any]) -> Unpacked:
     data = pixels_of(part.chunk)
     folded = np.frombuffer(data, np.uint8, offset=768).reshape(-1, about["height"], about["width"])
     changed = folded.any(2)

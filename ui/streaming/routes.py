@@ -15,22 +15,22 @@ import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol, is_atari
-from ui.broadcast.chunks import MOST_CHUNKS, MOST_STEPS, Part, Ticket, header_of
-from ui.broadcast.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
-from ui.broadcast.guests import watchable
-from ui.broadcast.nudges import nudges_of
-from ui.broadcast.sights import maps_in_turn
-from ui.broadcast.stream import BROADCASTS, CAN_WAIT_SECONDS, Broadcast, BrokenOff, Full
-from ui.broadcast.takeovers import takeovers_of
+from ui.admission import Admission, Busy, PerVisitor, TooMany
 from ui.episodes import SHELF, Recording, new_video
-from ui.line import Busy, Line, PerVisitor, TooMany
-from ui.play.live import LIVES
+from ui.play.sessions import SESSIONS
+from ui.streaming.agent_catalog import watchable
+from ui.streaming.chunks import MOST_CHUNKS, MOST_STEPS, Chunk, EpisodeSpec, header_of
+from ui.streaming.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
+from ui.streaming.nudges import nudges_of
+from ui.streaming.saliency import maps_in_turn
+from ui.streaming.stream import BROADCASTS, CAN_WAIT_SECONDS, Broadcast, BrokenOff, Full
+from ui.streaming.takeovers import takeovers_of
 from ui.visitors import address_of
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
-FILES = Line(at_once=2, waiting=6)
+FILES = Admission(at_once=2, waiting=6)
 """A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
 LOOKS_OF_ONE_VISITOR = PerVisitor(2, "pictures are being looked at")
 FILES_OF_ONE_VISITOR = PerVisitor(4, "files are being made")
@@ -88,8 +88,8 @@ def no_such_agent() -> Refused:
     return Refused(f"Choose an agent: {' or '.join(zoo.entries())}.")
 
 
-def ticket_of(asked: Mapping[str, str]) -> Ticket:
-    """The ticket that an address' query names. Raises Refused, with a sentence."""
+def spec_of(asked: Mapping[str, str]) -> EpisodeSpec:
+    """The spec that an address' query names. Raises Refused, with a sentence."""
     agent = watchable(asked.get("agent", ""))
     if agent is None:
         raise no_such_agent()
@@ -108,7 +108,7 @@ def ticket_of(asked: Mapping[str, str]) -> Ticket:
     except ValueError as error:
         raise Refused(str(error)) from None
     seed, greedy = number(asked, "seed", 0, LAST_SEED), actions == "greedy"
-    return Ticket(agent.name, seed, snapshot, greedy, protocol, nudges, agent.commit, takeovers)
+    return EpisodeSpec(agent.name, seed, snapshot, greedy, protocol, nudges, agent.commit, takeovers)
 
 
 def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
@@ -169,7 +169,7 @@ async def gif_from(begin: int, request: Request) -> Response:
     broadcast = await opened(request)
     if isinstance(broadcast, Response):
         return broadcast
-    parts: deque[Part] = deque(maxlen=GIF_CHUNKS)
+    parts: deque[Chunk] = deque(maxlen=GIF_CHUNKS)
     for n in range(MOST_CHUNKS):
         while (part := await played(broadcast, n, request, CAN_WAIT_SECONDS)) is None:
             if await request.is_disconnected() or not (broadcast.alive or broadcast.over):
@@ -183,7 +183,7 @@ async def gif_from(begin: int, request: Request) -> Response:
         return part
     about = header_of(broadcast.chunks[0].chunk)["game"]
     data = await to_thread.run_sync(make_gif, Stretch(about, parts), limiter=FILE_THREADS)
-    name = f"{file_name(broadcast.ticket)}-step-{parts[0].first}.gif"
+    name = f"{file_name(broadcast.spec)}-step-{parts[0].first}.gif"
     return Response(data, media_type="image/gif", headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
@@ -197,7 +197,7 @@ class Found(NamedTuple):
     """A chunk of a game that is there, and whose game it is."""
 
     agent: Agent
-    part: Part
+    part: Chunk
 
 
 async def asked_part(request: Request) -> Found | Response:
@@ -211,7 +211,7 @@ async def asked_part(request: Request) -> Found | Response:
     if isinstance(broadcast, Response):
         return broadcast
     part = await played(broadcast, n, request, ahead)
-    if isinstance(part, Part):
+    if isinstance(part, Chunk):
         return Found(broadcast.agent, part)
     return part or Response(status_code=202)
 
@@ -219,16 +219,14 @@ async def asked_part(request: Request) -> Found | Response:
 async def opened(request: Request) -> Broadcast | Response:
     """The game that a query names, under way or over, or a refusal."""
     try:
-        ticket = ticket_of(request.query_params)
+        spec = spec_of(request.query_params)
         address = address_of(request)
-        return BROADCASTS.found(ticket) or await to_thread.run_sync(
-            BROADCASTS.get, ticket, address, limiter=GAME_THREADS
-        )
+        return BROADCASTS.found(spec) or await to_thread.run_sync(BROADCASTS.get, spec, address, limiter=GAME_THREADS)
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
 
 
-async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 0.0) -> Part | Response | None:
+async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 0.0) -> Chunk | Response | None:
     """A chunk of a game; 204 past its end, a refusal where it broke off, None where it takes too long."""
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
@@ -244,39 +242,39 @@ async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 
     return None
 
 
-def recorded(ticket: Ticket, address: str | None = None) -> Recording:
+def recorded(spec: EpisodeSpec, address: str | None = None) -> Recording:
     """A game of the zoo as a video, made now or earlier; it counts among those of who is at that address.
 
     Raises Busy and Full where there is no room, CheckpointError, OSError and BrokenOff where it can't be.
     """
 
     def make() -> Recording:
-        with FILES.turn(), new_video(file_name(ticket)) as path:
-            return mp4_of(BROADCASTS.get(ticket, address), path)
+        with FILES.turn(), new_video(file_name(spec)) as path:
+            return mp4_of(BROADCASTS.get(spec, address), path)
 
     with FILES_OF_ONE_VISITOR.one(address):
-        return SHELF.get(ticket, make)
+        return SHELF.get(spec, make)
 
 
 async def video(request: Request) -> Response:
     """GET /arcade/video?agent=pong&seed=7: a whole game as MP4."""
     try:
-        ticket = ticket_of(request.query_params)
-        path = (await to_thread.run_sync(recorded, ticket, address_of(request), limiter=FILE_THREADS)).video
+        spec = spec_of(request.query_params)
+        path = (await to_thread.run_sync(recorded, spec, address_of(request), limiter=FILE_THREADS)).video
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
-    return FileResponse(path, media_type="video/mp4", filename=f"{file_name(ticket)}.mp4")
+    return FileResponse(path, media_type="video/mp4", filename=f"{file_name(spec)}.mp4")
 
 
-def file_name(ticket: Ticket) -> str:
+def file_name(spec: EpisodeSpec) -> str:
     """What a game is called as a file."""
-    return f"{ticket.agent.replace('/', '-')}-seed-{ticket.seed}"
+    return f"{spec.agent.replace('/', '-')}-seed-{spec.seed}"
 
 
 def health(request: Request) -> Response:
     """GET /healthz: the app answers, how many games are under way, how many visitors play one themselves, and what the
     chunks of games take."""
-    told = {"games": BROADCASTS.under_way(), "players": len(LIVES), "chunks_mb": round(BROADCASTS.size / 2**20, 1)}
+    told = {"games": BROADCASTS.under_way(), "players": len(SESSIONS), "chunks_mb": round(BROADCASTS.size / 2**20, 1)}
     return JSONResponse({"status": "ok"} | told)
 
 

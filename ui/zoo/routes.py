@@ -12,9 +12,9 @@ from starlette.routing import Route
 import zoo
 from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
 from training.log import LOG
-from ui.agents.stills import still_of
-from ui.broadcast.routes import Refused, no_such_agent, refusal
 from ui.episodes import scratch
+from ui.streaming.routes import Refused, no_such_agent, refusal
+from ui.zoo.thumbnails import thumbnail_of
 from zoo.hub import HubError
 
 FILES = (MODEL, RECIPE, LOG)
@@ -30,10 +30,10 @@ def entry_of(asked: Mapping[str, str]) -> zoo.ZooEntry:
     return entry
 
 
-def still(request: Request) -> Response:
-    """GET /arcade/still?agent=pong: a moment of a game as PNG."""
+def thumbnail(request: Request) -> Response:
+    """GET /arcade/thumbnail?agent=pong: a moment of a game as PNG."""
     try:
-        picture = still_of(entry_of(request.query_params))
+        picture = thumbnail_of(entry_of(request.query_params))
     except Refused as error:
         return refusal(400, str(error))
     except (CheckpointError, HubError, OSError):
@@ -73,4 +73,4 @@ def packed(entry: zoo.ZooEntry, files: Mapping[str, Path]) -> Path:
     return path
 
 
-ROUTES = [Route("/arcade/still", still), Route("/arcade/checkpoint", checkpoint)]
+ROUTES = [Route("/arcade/thumbnail", thumbnail), Route("/arcade/checkpoint", checkpoint)]

@@ -9,7 +9,7 @@ from gymnasium.spaces import Discrete
 from a3c_core.envs import spaces_of
 from a3c_core.recipe import Recipe
 from playback.takeover import Takeover
-from ui.play.pad import CONTROLS
+from ui.play.controls import CONTROLS
 
 MOST_LETTERS = 4000
 """Addresses that are twice as long are cut off here and there."""

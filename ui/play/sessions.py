@@ -15,10 +15,10 @@ from starlette.types import Receive, Scope, Send
 from a3c_core.atari import FRAMES_PER_SECOND, FRAMES_PER_STEP
 from a3c_core.envs import is_atari
 from a3c_core.recipe import Recipe
-from ui.broadcast.chunks import ACTIONS
-from ui.broadcast.stream import Full
 from ui.play.game import Game, ended, framed
 from ui.play.taken import TakenGame
+from ui.streaming.chunks import ACTIONS
+from ui.streaming.stream import Full
 
 STEPS_PER_SECOND = {env: FRAMES_PER_SECOND / FRAMES_PER_STEP if is_atari(env) else 50.0 for env in ACTIONS}
 """How fast each game runs at its own speed."""
@@ -51,7 +51,7 @@ class Taken(Full):
     """There is no place for this visitor; the message says why."""
 
 
-class Live:
+class Session:
     """A visitor's game, paused until the visitor's page says what is held; `make` makes it, unless it is a new one."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Live:
 class Stream(StreamingResponse):
     """A live game as the answer to a request; when the connection closes, the game ends."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Session) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(live.messages(), media_type="application/octet-stream", headers=headers)
         self.live = live
@@ -142,14 +142,14 @@ class Stream(StreamingResponse):
         except TimeoutError:
             pass
         finally:
-            LIVES.close(self.live)
+            SESSIONS.close(self.live)
 
 
-class Lives:
+class Sessions:
     """All live games, by their secret names."""
 
     def __init__(self) -> None:
-        self._games: dict[str, Live] = {}
+        self._games: dict[str, Session] = {}
         self._ended: deque[str] = deque(maxlen=4 * AT_ONCE)
 
     def __len__(self) -> int:
@@ -157,17 +157,17 @@ class Lives:
 
     def open(
         self, recipe: Recipe, seed: int, percent: int, address: str | None = None, make: MakeGame | None = None
-    ) -> Live:
+    ) -> Session:
         """A place for a game, which its stream opens; `address` is None for this machine itself. Raises Taken."""
         if len(self) >= AT_ONCE:
             raise Taken("Too many games are being played right now. Please try again in a few minutes.")
         if address is not None and sum(live.address == address for live in self._games.values()) >= PER_ADDRESS:
             raise Taken(f"{PER_ADDRESS} games are being played from your address. Please wait until one is over.")
-        live = Live(recipe, seed, percent, address, make)
+        live = Session(recipe, seed, percent, address, make)
         self._games[live.id] = live
         return live
 
-    def get(self, name: str) -> Live | None:
+    def get(self, name: str) -> Session | None:
         """The game of that name."""
         return self._games.get(name)
 
@@ -175,7 +175,7 @@ class Lives:
         """Whether there was a game of that name just now, which keys may still be on their way to."""
         return name in self._ended
 
-    def close(self, live: Live) -> None:
+    def close(self, live: Session) -> None:
         """Ends a game and gives its place away."""
         if self._games.pop(live.id, None):
             self._ended.append(live.id)
@@ -187,5 +187,5 @@ class Lives:
             self.close(live)
 
 
-LIVES = Lives()
-atexit.register(LIVES.end)
+SESSIONS = Sessions()
+atexit.register(SESSIONS.end)

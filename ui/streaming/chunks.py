@@ -23,9 +23,9 @@ from a3c_core.recipe import Recipe
 from playback.episode import PlaybackStep, playback_steps
 from playback.perturbation import Perturbation, perturbations_of
 from playback.takeover import Hand, Takeover, replayed
-from ui.broadcast import nudges, takeovers
-from ui.broadcast.sights import Sight, sight_of
-from ui.play.pad import CONTROLS
+from ui.play.controls import CONTROLS
+from ui.streaming import nudges, takeovers
+from ui.streaming.saliency import Sight, sight_of
 
 SECONDS_PER_CHUNK, SECONDS_OF_FIRST = 1.0, 0.5
 MOST_STEPS = 27_000
@@ -34,8 +34,8 @@ MOST_CHUNKS = MOST_STEPS
 """No game has as many."""
 
 
-class Ticket(NamedTuple):
-    """Which game: the same ticket is the same game, to the last pixel."""
+class EpisodeSpec(NamedTuple):
+    """Which game: the same spec is the same game, to the last pixel."""
 
     agent: str
     seed: int
@@ -48,7 +48,7 @@ class Ticket(NamedTuple):
     takeovers: tuple[Takeover, ...] = ()
 
 
-class Part(NamedTuple):
+class Chunk(NamedTuple):
     """Some steps of a game: the chunk that players get, and what the agent saw in them where that is pictures."""
 
     first: int
@@ -133,38 +133,40 @@ def screen_of(recipe: Recipe) -> Screen:
         return Screen(env.metadata.get("render_fps", 30), env.metadata.get("pixel", (1, 1)))
 
 
-def chunks(ticket: Ticket, agent: Agent) -> Iterator[Part]:
+def chunks(spec: EpisodeSpec, agent: Agent) -> Iterator[Chunk]:
     """Plays a game and cuts it into chunks."""
     palette, (rate, pixel) = palette_of(agent.recipe.env), screen_of(agent.recipe)
     part: list[PlaybackStep] = []
     first, pictures = 0, 0
-    with closing(steps_of(ticket, agent, replayed(ticket.takeovers))) as game:
+    with closing(steps_of(spec, agent, replayed(spec.takeovers))) as game:
         for step, moment in enumerate(islice(game, MOST_STEPS), start=1):
             part.append(moment)
             pictures += len(moment.pictures)
             over = moment.over or step == MOST_STEPS
             if over or pictures >= rate * (SECONDS_PER_CHUNK if first else SECONDS_OF_FIRST):
-                about = about_game(ticket, agent, moment, rate, pixel) if first == 0 else {}
+                about = about_game(spec, agent, moment, rate, pixel) if first == 0 else {}
                 rewards = sum(moment.reward for moment in part)
                 sight = sight_of(part) if is_atari(agent.recipe.env) else None  # only Atari stacks single frames
-                yield Part(first, rewards, packed(part, first, over, palette, about), sight)
+                yield Chunk(first, rewards, packed(part, first, over, palette, about), sight)
                 part, first, pictures = [], step, 0
 
 
-def steps_of(ticket: Ticket, agent: Agent, hand: Hand) -> Iterator[PlaybackStep]:
+def steps_of(spec: EpisodeSpec, agent: Agent, hand: Hand) -> Iterator[PlaybackStep]:
     """The steps of a game, with pictures; the hand plays where it wants to."""
-    rules = {"greedy": ticket.greedy, "protocol": ticket.protocol, "perturbations": ticket.nudges}
-    return playback_steps(agent, ticket.seed, **rules, hand=hand, watched=True)
+    rules = {"greedy": spec.greedy, "protocol": spec.protocol, "perturbations": spec.nudges}
+    return playback_steps(agent, spec.seed, **rules, hand=hand, watched=True)
 
 
-def about_game(ticket: Ticket, agent: Agent, moment: PlaybackStep, rate: int, pixel: tuple[int, int]) -> dict[str, Any]:
+def about_game(
+    spec: EpisodeSpec, agent: Agent, moment: PlaybackStep, rate: int, pixel: tuple[int, int]
+) -> dict[str, Any]:
     """What the first chunk tells of the whole game."""
     height, width, _ = moment.pictures[0].shape
     return {
         "game": {
-            **ticket._asdict(),
-            "nudges": nudges.written(ticket.nudges),
-            "takeovers": takeovers.written(ticket.takeovers),
+            **spec._asdict(),
+            "nudges": nudges.written(spec.nudges),
+            "takeovers": takeovers.written(spec.takeovers),
             "env": agent.recipe.env,
             "height": height,
             "width": width,
