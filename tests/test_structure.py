@@ -22,6 +22,7 @@ CORE = [
     "normalization",
     "model",
     "devices",
+    "activation_cache",
     "activity",
     "rollout",
     "off_policy",
