@@ -17,7 +17,6 @@ from training.local import warm_up as warm_up_workers
 from ui import api, guard, how, modules
 from ui.board import routes as board_routes
 from ui.board.referee import referee
-from ui.gradio_internals import listening_sockets, look_at_queue_every, never_queue_loads, told_by
 from ui.guard import Guard
 from ui.play import tab as play_tab
 from ui.play.routes import LIVE_ROUTES
@@ -121,9 +120,11 @@ def build() -> gr.Blocks:
         page.load(_arrive, None, tabs, **unqueued)
         marquee.tab(_return, None, tabs, trigger_mode="multiple", **unqueued)
         page.unload(_leave)
-    never_queue_loads(page)  # none waits for anybody's slow work
+    for handler in page.fns.values():  # gradio's own too, which asks who has signed in
+        if any(event == "load" for _, event in handler.targets):
+            handler.queue = False  # no page waits for anybody's slow work
     page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
-    look_at_queue_every(page, QUEUE_SECONDS)
+    page._queue.sleep_when_free = max(QUEUE_SECONDS, page._queue.sleep_when_free)
     return page
 
 
@@ -141,7 +142,7 @@ def _arrive(request: gr.Request) -> Any:  # noqa: ANN401
 
 def _return(event: gr.EventData) -> Any:  # noqa: ANN401
     """The tab that the visitor has gone back to."""
-    return _opened(told_by(event).get("tab"))
+    return _opened(event._data.get("tab") if isinstance(event._data, dict) else None)
 
 
 def _opened(name: object) -> Any:  # noqa: ANN401
@@ -156,8 +157,9 @@ def give_up_silent_connections(server: uvicorn.Server) -> None:
     """Closes connections that have been silent for SILENT_SECONDS, which ends what was under way for them."""
     if not hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux alone has it
         return
-    for listening in listening_sockets(server):  # what it accepts inherits the option
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000)
+    for each in server.servers:
+        for listening in each.sockets:  # what it accepts inherits the option
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000)
 
 
 def close(page: gr.Blocks) -> None:

@@ -13,8 +13,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from ui.gradio_internals import ROOT_IN_BROWSER
-
 HERE = Path(__file__).parent
 IMPORT = re.compile(r'^import .* from "(.*)";$', re.MULTILINE)
 FOREVER = "public, max-age=31536000, immutable"
@@ -63,7 +61,7 @@ def calling(module: str, function: str, *values: object) -> str:
 
 def imported(module: str) -> str:
     """The expression that imports a module, relative to wherever the app is."""
-    return f"import(`${{{ROOT_IN_BROWSER}}}/arcade/js/{version()}/{module}`)"
+    return f'import(`${{(window.gradio_config?.root || "").replace(/\\/$/, "")}}/arcade/js/{version()}/{module}`)'
 
 
 @cache

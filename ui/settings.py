@@ -10,7 +10,6 @@ import gradio as gr
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 from ui.games import game_of
-from ui.gradio_internals import take_any_value
 
 TRAINABLE = ("cartpole", "pendulum")
 """Recipes that learn within minutes on a small machine."""
@@ -22,7 +21,7 @@ def choice(options: list[Any], *, label: str, info: str | None = None, value: ob
     `marks` are its elem_id or elem_classes.
     """
     radio = gr.Radio(options, label=label, info=info, **marks)
-    take_any_value(radio)
+    radio.preprocess = lambda payload: payload
     first = options[0]
     radio.value = value or (first[1] if isinstance(first, tuple) else first)
     return radio

@@ -8,9 +8,8 @@ import os
 from ipaddress import IPv6Address, ip_address, ip_network
 
 import gradio as gr
+from gradio.route_utils import get_root_url
 from starlette.requests import Request
-
-from ui.gradio_internals import root_url
 
 ON_A_SPACE = "SPACE_ID" in os.environ
 MOST_LETTERS = 64
@@ -42,4 +41,5 @@ def root_of(request: gr.Request | None) -> str:
     """The address of the page as its visitor sees it, without a slash at its end; empty where nobody asked."""
     if request is None:
         return ""
-    return root_url(request.request)
+    asked = request.request
+    return get_root_url(asked, asked.url.path, asked.scope.get("root_path") or asked.app.root_path)

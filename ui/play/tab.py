@@ -9,7 +9,6 @@ import gradio as gr
 from ui.board.days import seed_of, today
 from ui.board.referee import referee
 from ui.games import game_of
-from ui.gradio_internals import told_by
 from ui.modules import mounted
 from ui.play.controls import CONTROLS
 from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
@@ -145,7 +144,7 @@ def playable_of(agent: object) -> str | None:
 
 def show_rival(event: gr.EventData) -> dict[str, Any]:
     """The agent's game beside the visitor's, which is over; none where the zoo has no agent."""
-    told = told_by(event)
+    told = event._data if isinstance(event._data, dict) else {}
     try:
         spec = rival_of(match_of({"play": str(told.get("play")), "seed": str(told.get("seed"))}))
     except Refused as error:

@@ -15,7 +15,6 @@ from training.log import Progress
 from training.run import train as train_recipe
 from ui.figures import Line
 from ui.games import game_of
-from ui.gradio_internals import describe
 from ui.retrain.archive import packed
 from ui.retrain.history import PastTraining, lines, with_run
 from ui.retrain.jobs import AT_ONCE, AWAY_SECONDS, JOBS, QueueFull, Run
@@ -100,7 +99,7 @@ def named_settings() -> Signature:
     return told.replace(parameters=[*list(told.parameters.values())[:-1], *settings])
 
 
-describe(train, named_settings())
+train.__signature__ = named_settings()
 
 
 def wait_in_line(run: Run) -> Iterator[View]:
