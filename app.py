@@ -55,15 +55,15 @@ def serve() -> None:
     share_freed_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a polite kill tidies up, as Ctrl-C does
-    page = ui.build()
-    page.launch(**ui.LAUNCH, prevent_thread_lock=True)
-    ui.give_up_silent_connections(page.server)
-    warming = threading.Thread(target=ui.warm_up, daemon=True)
+    page, arcade = ui.build()
+    page.launch(**ui.launch_options(arcade), prevent_thread_lock=True)
+    ui.gradio_internals.give_up_silent_connections(page, ui.SILENT_SECONDS)
+    warming = threading.Thread(target=ui.warm_up, args=(arcade,), daemon=True)
     warming.start()  # not before: gradio gives up where its page takes 3 s
     try:
         page.block_thread()
     finally:
-        ui.close(page)
+        ui.close(page, arcade)
         warming.join(ui.LAST_SECONDS)  # what it has begun must not outlive this
 
 

@@ -48,17 +48,23 @@ def browser():
         yield opened
 
 
+@pytest.fixture(scope="module")
+def arcade():
+    """What visitors share, here the tests of a module; nothing is under way in it afterwards."""
+    from ui.arcade import Arcade
+
+    made = Arcade()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def fresh_runs(monkeypatch, tmp_path):
-    """A registry of trainings of the test's own."""
-    from ui.retrain import jobs, tab, train
+def runs(monkeypatch, tmp_path):
+    """Trainings of the test's own."""
     from ui.retrain.jobs import Jobs
 
-    fresh = Jobs()
-    for module in (tab, train):
-        monkeypatch.setattr(module, "JOBS", fresh)
-    monkeypatch.setattr(jobs, "scratch", lambda: tmp_path)
-    return fresh
+    monkeypatch.setattr("ui.retrain.jobs.scratch", lambda: tmp_path)
+    return Jobs()
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from a3c_core.evaluation import evaluate
 from tests.anything import ANYTHING
 from tests.serving import ROOT, App
 from ui import api
-from ui.admission import Admission, PerVisitor
-from ui.episodes import GAMES_AT_ONCE
+from ui.admission import Admission
+from ui.api import Evaluations
 from ui.settings import SETTINGS
 
 
@@ -89,33 +89,30 @@ def test_each_setting_of_a_training_goes_by_its_name(app: App):
 )
 def test_whatever_is_asked_the_answer_is_a_score_or_a_sentence(agent, games, first_seed, protocol):
     with pytest.raises(gr.Error) as refused:
-        api.evaluate(agent, games, first_seed, protocol)
+        Evaluations().evaluate(agent, games, first_seed, protocol)
     assert not refused.value.print_exception
     assert refused.value.message.endswith(".")
 
 
-def test_where_many_agents_are_being_scored_one_more_is_refused_at_once(monkeypatch):
-    monkeypatch.setattr(api, "EVALUATIONS", Admission(at_once=1, waiting=0))
-    with api.EVALUATIONS.turn(), pytest.raises(gr.Error, match="Many agents are being scored"):
-        api.evaluate("cartpole", 2)
-
-
-def test_an_evaluation_takes_no_turn_of_those_who_wait_for_a_game():
-    with GAMES_AT_ONCE, GAMES_AT_ONCE:
-        assert api.evaluate("cartpole", 1)["returns"] == [500.0]
+def test_where_many_agents_are_being_scored_one_more_is_refused_at_once():
+    evaluations = Evaluations()
+    evaluations.line = Admission(at_once=1, waiting=0)
+    with evaluations.line.turn(), pytest.raises(gr.Error, match="Many agents are being scored"):
+        evaluations.evaluate("cartpole", 2)
 
 
 def test_a_visitor_has_some_evaluations_under_way_and_no_more(monkeypatch):
-    monkeypatch.setattr(api, "OF_ONE_VISITOR", PerVisitor(1, "evaluations are under way"))
+    monkeypatch.setattr(api, "EACH", 1)
+    evaluations = Evaluations()
     visitor, other = (SimpleNamespace(client=SimpleNamespace(host=host)) for host in ("203.0.113.9", "203.0.113.10"))
-    with api.OF_ONE_VISITOR.one("203.0.113.9"):
+    with evaluations.of_one_visitor.one("203.0.113.9"):
         with pytest.raises(gr.Error, match="1 evaluations are under way for your address already"):
-            api.evaluate("cartpole", 1, request=visitor)
-        assert api.evaluate("cartpole", 1, request=other)["returns"] == [500.0]
+            evaluations.evaluate("cartpole", 1, request=visitor)
+        assert evaluations.evaluate("cartpole", 1, request=other)["returns"] == [500.0]
 
 
 def test_the_wait_for_a_turn_does_not_count(monkeypatch):
-    now = [0.0]
+    now, evaluations = [0.0], Evaluations()
 
     @contextmanager
     def turn():
@@ -123,11 +120,11 @@ def test_the_wait_for_a_turn_does_not_count(monkeypatch):
         yield
 
     monkeypatch.setattr(api, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(api, "EVALUATIONS", SimpleNamespace(turn=turn))
-    assert api.evaluate("cartpole", 1)["returns"] == [500.0]
+    evaluations.line = SimpleNamespace(turn=turn)
+    assert evaluations.evaluate("cartpole", 1)["returns"] == [500.0]
 
 
 def test_an_evaluation_that_takes_too_long_is_ended(monkeypatch):
     monkeypatch.setattr(api, "MOST_SECONDS", 0.0)
     with pytest.raises(gr.Error, match="took longer than 0 seconds: ask for fewer games"):
-        api.evaluate("cartpole", 2)
+        Evaluations().evaluate("cartpole", 2)

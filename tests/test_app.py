@@ -1,14 +1,11 @@
 """The app's handlers, called directly and through a real server."""
 
-import asyncio
 import dataclasses
 import json
 import re
-import socket
 import threading
 import time
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gradio as gr
@@ -16,11 +13,9 @@ import httpx
 import imageio.v3 as iio
 import numpy as np
 import pytest
-import uvicorn
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
-import ui
 import zoo
 from a3c_core.checkpoint import load_agent
 from tests.processes import alive, wait_until
@@ -30,9 +25,10 @@ from training.engine import WorkerDied
 from training.recipes import RECIPES
 from ui.episodes import Recording, Shelf
 from ui.figures import Goal, curve, number, ticks
-from ui.retrain import jobs, train
 from ui.retrain import tab as retrain
-from ui.retrain.jobs import AT_ONCE, IN_LINE, QueueFull
+from ui.retrain import train
+from ui.retrain.comparisons import Comparisons
+from ui.retrain.jobs import AT_ONCE, IN_LINE, KEPT_SECONDS, Jobs, QueueFull
 from ui.settings import NUMBERS, SETTINGS, TRAINABLE, choices, recipe_of
 from ui.streaming.routes import LAST_SEED
 from ui.watch import tab as watch
@@ -57,7 +53,7 @@ def test_the_shipped_settings_give_the_shipped_recipe(name):
 @pytest.mark.parametrize("value", [None, "7", True, [1], float("nan"), float("inf"), -1, 10**400], ids=repr)
 def test_a_bad_setting_is_answered_with_a_sentence_that_names_it(setting, value):
     with pytest.raises(gr.Error, match=f"{setting.label} must be a .*number from .* to "):
-        next(retrain.train(None, [], None, "cartpole", *settings(**{setting.field: value})))
+        next(retrain.train(Jobs(), None, [], None, "cartpole", *settings(**{setting.field: value})))
 
 
 @pytest.mark.parametrize("value", [0.5, 999, 5_000_001])
@@ -89,19 +85,19 @@ def test_choosing_a_game_presets_its_settings_and_no_others(game, shown):
     ("agent", "words"),
     [(agent, "Choose an agent") for agent in ("nobody", None, {})] + [("../cartpole", "Name a repository")],
 )
-def test_an_unknown_agent_is_answered_with_a_sentence(agent, words):
+def test_an_unknown_agent_is_answered_with_a_sentence(arcade, agent, words):
     with pytest.raises(gr.Error, match=words):
-        watch.watch(agent, 0)
+        watch.watch(arcade.hub_agents, arcade.files, agent, 0)
 
 
 @pytest.mark.parametrize("seed", [None, "0", 0.5, -1, 10**9, float("nan")])
-def test_a_bad_seed_is_answered_with_a_sentence(seed):
+def test_a_bad_seed_is_answered_with_a_sentence(arcade, seed):
     with pytest.raises(gr.Error, match="The seed must be a whole number from 0 to 999,999,999"):
-        watch.watch("cartpole", seed)
+        watch.watch(arcade.hub_agents, arcade.files, "cartpole", seed)
 
 
-def test_watching_gives_a_return_and_says_where_its_video_is():
-    seen = watch.watch("cartpole", 1)
+def test_watching_gives_a_return_and_says_where_its_video_is(arcade):
+    seen = watch.watch(arcade.hub_agents, arcade.files, "cartpole", 1)
     total = zoo.entries()["cartpole"].score.returns[1]
     assert seen == {"return": total, "steps": total, "video": "/arcade/video?agent=cartpole&seed=1"}
 
@@ -135,36 +131,6 @@ def test_unknown_actions_are_answered_with_a_sentence(actions):
 def recording(path: Path) -> Recording:
     path.touch()
     return Recording(path, "CartPole-v1", 0, np.ones(1), np.ones(1))
-
-
-def test_an_idle_queue_leaves_the_games_alone(monkeypatch):
-    queue, slept = ui.build()._queue, []
-
-    async def sleep(seconds):
-        slept.append(seconds)
-        queue.stopped = len(slept) >= 3
-
-    monkeypatch.setattr("gradio.queueing.asyncio.sleep", sleep)
-    with ThreadPoolExecutor(1) as other:  # a browser may have a loop in this thread
-        other.submit(asyncio.run, queue.start_processing()).result(30)
-    assert slept == [ui.QUEUE_SECONDS] * 3
-    assert ui.QUEUE_SECONDS >= 0.01
-
-
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux alone gives up silent connections")
-def test_who_loses_the_network_without_a_word_is_given_up_in_time():
-    server = uvicorn.Server(uvicorn.Config(lambda: None, port=0, log_level="error", lifespan="off"))
-    threading.Thread(target=server.run, daemon=True).start()
-    assert wait_until(lambda: server.started, 30)
-    ui.give_up_silent_connections(server)
-    address = server.servers[0].sockets[0].getsockname()
-    with socket.create_connection(address):
-        assert wait_until(lambda: server.server_state.connections, 30)
-        (connection,) = server.server_state.connections
-        accepted = connection.transport.get_extra_info("socket")
-        patience = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
-    server.should_exit = True
-    assert patience == 1000 * ui.SILENT_SECONDS
 
 
 def test_the_shelf_throws_away_what_was_not_asked_for_longest(tmp_path):
@@ -203,63 +169,63 @@ def test_the_shelf_keeps_no_failure(tmp_path):
     assert shelf.get(("a", 0), lambda: recording(tmp_path / "game")).total == 1
 
 
-def test_the_line_is_first_come_first_served_and_ends(fresh_runs):
-    waiting = [fresh_runs.enter(RECIPES["cartpole"], None) for _ in range(AT_ONCE + IN_LINE)]
-    assert [fresh_runs.ahead(run) for run in waiting] == list(range(AT_ONCE + IN_LINE))
+def test_the_line_is_first_come_first_served_and_ends(runs):
+    waiting = [runs.enter(RECIPES["cartpole"], None) for _ in range(AT_ONCE + IN_LINE)]
+    assert [runs.ahead(run) for run in waiting] == list(range(AT_ONCE + IN_LINE))
     with pytest.raises(QueueFull):
-        fresh_runs.enter(RECIPES["cartpole"], None)
+        runs.enter(RECIPES["cartpole"], None)
     with pytest.raises(gr.Error, match=r"2 trainings are running and 6 are waiting\. Please try again"):
-        next(retrain.train(None, [], None, "cartpole", *settings()))
-    fresh_runs.leave(waiting[0])
-    assert fresh_runs.ahead(waiting[2]) == 1
+        next(retrain.train(runs, None, [], None, "cartpole", *settings()))
+    runs.leave(waiting[0])
+    assert runs.ahead(waiting[2]) == 1
 
 
-def test_runs_go_when_their_page_closes_or_their_time_is_over(fresh_runs, monkeypatch):
-    closed = fresh_runs.enter(RECIPES["cartpole"], "page")
-    fresh_runs.leave(closed)
-    under_way, old, other = (fresh_runs.enter(RECIPES["cartpole"], session) for session in ("page", "old", "other"))
+def test_runs_go_when_their_page_closes_or_their_time_is_over(runs, monkeypatch):
+    closed = runs.enter(RECIPES["cartpole"], "page")
+    runs.leave(closed)
+    under_way, old, other = (runs.enter(RECIPES["cartpole"], session) for session in ("page", "old", "other"))
     for run in (closed, under_way, old, other):
         run.directory.mkdir()
     for run in (old, other):
-        fresh_runs.leave(run)
-    fresh_runs.leave_page("page")
+        runs.leave(run)
+    runs.leave_page("page")
     assert under_way.stop.is_set()
     assert not closed.directory.exists()
-    old.ended -= jobs.KEPT_SECONDS + 1
-    fresh_runs.sweep()
-    fresh_runs.leave(under_way)
+    old.ended -= KEPT_SECONDS + 1
+    runs.sweep()
+    runs.leave(under_way)
     assert [run.directory.exists() for run in (closed, under_way, old, other)] == [False, False, False, True]
-    assert fresh_runs.get(other.id) is other
-    assert fresh_runs.get("guessed") is None
+    assert runs.get(other.id) is other
+    assert runs.get("guessed") is None
 
 
-def test_a_training_ends_when_its_time_is_over_and_its_agent_is_kept(fresh_runs, monkeypatch):
+def test_a_training_ends_when_its_time_is_over_and_its_agent_is_kept(runs, monkeypatch):
     monkeypatch.setattr(train, "MOST_SECONDS", 1.0)
-    views = list(retrain.train(None, [], None, "cartpole", *settings(steps=LONG)))
+    views = list(retrain.train(runs, None, [], None, "cartpole", *settings(steps=LONG)))
     assert "Ended after 1 s" in text_of(views[-1].status)
-    assert load_agent(fresh_runs.get(views[0].run_id).checkpoint).recipe.steps == LONG
+    assert load_agent(runs.get(views[0].run_id).checkpoint).recipe.steps == LONG
 
 
-def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(fresh_runs, monkeypatch):
+def test_a_training_that_breaks_down_is_explained_without_a_stack_trace(runs, monkeypatch):
     def broken(*_: object, **__: object):
         raise WorkerDied("worker 0 failed:\nTraceback (most recent call last): secret")
         yield
 
     monkeypatch.setattr(train, "train_recipe", broken)
-    views = list(retrain.train(None, [], None, "cartpole", *settings()))
+    views = list(retrain.train(runs, None, [], None, "cartpole", *settings()))
     assert "The training failed" in views[-1].status
     assert "Traceback" not in str(views)
-    assert retrain.compare(views[0].run_id) == (retrain.UNCHANGED,) * 3
+    assert Comparisons(runs).compare(views[0].run_id) == (retrain.UNCHANGED,) * 3
 
 
-def test_one_who_waits_can_stop(fresh_runs, monkeypatch):
+def test_one_who_waits_can_stop(runs, monkeypatch):
     monkeypatch.setattr(train, "LOOK_SECONDS", 0.01)
     for _ in range(AT_ONCE + 1):
-        fresh_runs.enter(RECIPES["cartpole"], None)
-    views = retrain.train(None, [], None, "cartpole", *settings())
+        runs.enter(RECIPES["cartpole"], None)
+    views = retrain.train(runs, None, [], None, "cartpole", *settings())
     run_id = next(views).run_id
     assert "yours starts when one ends. 1 ahead of you." in next(views).status
-    retrain.stop(run_id)
+    retrain.stop(runs, run_id)
     assert "Stopped before it began" in [view.status for view in views][-1]
 
 

@@ -30,12 +30,11 @@ from tests.processes import wait_until
 from tests.proxy import proxied
 from tests.serving import ROOT, App, serve, text_of
 from training.recipes import RECIPES
-from ui.episodes import GAMES_AT_ONCE
 from ui.retrain import publishing
-from ui.retrain.jobs import JOBS, Jobs
+from ui.retrain.publishing import Publisher
 from ui.streaming import agent_catalog, chunks, stream
 from ui.streaming.routes import spec_of
-from ui.watch import hub_agents
+from ui.watch.hub_agents import HubAgents, words_of
 from ui.watch.tab import watch
 from zoo import hub
 
@@ -208,31 +207,31 @@ def complaint(app: App) -> str:
 # Handlers, without a server, and so before any runs: whose threads go on
 
 
-def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(server, repository, monkeypatch, capsys):
+def test_an_agent_that_breaks_down_is_explained_without_a_stack_trace(arcade, server, repository, monkeypatch, capsys):
     server.put("stranger/breaks", repository)
     monkeypatch.setattr(chunks, "playback_steps", lambda *_, **__: 1 / 0)
     with pytest.raises(gr.Error, match="stranger/breaks cannot play") as refused:
-        hub_agents.invite({"agent": "stranger/breaks", "seed": "5"})
+        arcade.hub_agents.invite({"agent": "stranger/breaks", "seed": "5"})
     assert not refused.value.print_exception
     assert capsys.readouterr().out == "stranger/breaks broke down while playing: ZeroDivisionError\n"
 
 
-def test_a_repository_that_has_changed_is_another_agent(server, repository):
+def test_a_repository_that_has_changed_is_another_agent(arcade, server, repository):
     server.put("stranger/changes", repository)
-    hub_agents.invite({"agent": "stranger/changes"})
+    arcade.hub_agents.invite({"agent": "stranger/changes"})
     before = spec_of({"agent": "stranger/changes"})
     server.put("stranger/changes", repository | {"README.md": b"Better now."})
-    hub_agents.invite({"agent": "stranger/changes"})
+    arcade.hub_agents.invite({"agent": "stranger/changes"})
     after = spec_of({"agent": "stranger/changes"})
     assert after != before
     assert after == before._replace(commit=after.commit)
 
 
-def test_a_stranger_is_watched_at_each_snapshot(server, repository):
+def test_a_stranger_is_watched_at_each_snapshot(arcade, server, repository):
     server.put("stranger/learnt", repository)
-    hub_agents.invite({"agent": "stranger/learnt", "snapshot": "0"})
+    arcade.hub_agents.invite({"agent": "stranger/learnt", "snapshot": "0"})
     with pytest.raises(gr.Error, match="has these snapshots: 0, 5, 25, 100"):
-        hub_agents.invite({"agent": "stranger/learnt", "snapshot": "26"})
+        arcade.hub_agents.invite({"agent": "stranger/learnt", "snapshot": "26"})
     fills = {}
     for share in agent_catalog.watchable("stranger/learnt").snapshots:
         spec = spec_of({"agent": "stranger/learnt", "snapshot": str(share)})
@@ -241,13 +240,13 @@ def test_a_stranger_is_watched_at_each_snapshot(server, repository):
     assert (fills[5], fills[25]) == (5, 25)  # as they were written
 
 
-def test_a_snapshot_of_another_game_is_refused(server, repository, tmp_path):
+def test_a_snapshot_of_another_game_is_refused(arcade, server, repository, tmp_path):
     save_agent(tmp_path, Agent.untrained(RECIPES["pendulum"]))
     others = {f"snapshots/5/{path.name}": path.read_bytes() for path in tmp_path.iterdir()}
     server.put("stranger/turns", repository | others)
-    hub_agents.invite({"agent": "stranger/turns"})
+    arcade.hub_agents.invite({"agent": "stranger/turns"})
     with pytest.raises(gr.Error, match="The snapshot 5 of stranger/turns plays another game"):
-        hub_agents.invite({"agent": "stranger/turns", "snapshot": "5"})
+        arcade.hub_agents.invite({"agent": "stranger/turns", "snapshot": "5"})
 
 
 def test_guests_make_room_for_guests(monkeypatch):
@@ -261,33 +260,31 @@ def test_guests_make_room_for_guests(monkeypatch):
 
 def test_a_visitor_is_told_of_no_directory():
     error = FileNotFoundError(2, "No such file or directory", "/tmp/a3c/run/model.safetensors")
-    assert hub_agents.words_of(error) == "[Errno 2] No such file or directory: 'model.safetensors'"
-    assert hub_agents.words_of(OSError("cannot read /root/x/y.json (broken)")) == "Cannot read y.json (broken)"
+    assert words_of(error) == "[Errno 2] No such file or directory: 'model.safetensors'"
+    assert words_of(OSError("cannot read /root/x/y.json (broken)")) == "Cannot read y.json (broken)"
 
 
-def test_strangers_make_room_for_strangers_and_nobody_else(server, repository, monkeypatch):
-    monkeypatch.setattr(hub_agents, "_asked_for", {})
+def test_strangers_make_room_for_strangers_and_nobody_else(arcade, server, repository):
+    strangers = HubAgents(arcade.broadcasts)
     for name in ("mine", "first", "second", "third"):
         server.put(f"stranger/{name}", repository)
     zoo.fetched("stranger/mine")
     for name in ("first", "second", "third", "first"):
-        hub_agents.fetched(f"stranger/{name}")
+        strangers.fetched(f"stranger/{name}")
     size = next(iter(scan_cache_dir(constants.HF_HUB_CACHE).repos)).size_on_disk
-    hub_agents.sweep(int(2.5 * size))
+    strangers.sweep(int(2.5 * size))
     kept = {repo.repo_id for repo in scan_cache_dir(constants.HF_HUB_CACHE).repos}
     assert kept == {"stranger/mine", "stranger/first", "stranger/third"}
 
 
 @pytest.fixture
-def run(small_run, tmp_path, monkeypatch):
+def run(runs, small_run):
     """A visitor's training that has ended."""
-    monkeypatch.setattr("ui.retrain.jobs.scratch", lambda: tmp_path / "scratch")
-    ended = JOBS.enter(RECIPES["cartpole"], "page")
+    ended = runs.enter(RECIPES["cartpole"], "page")
     shutil.copytree(small_run, ended.checkpoint)
     ended.outcome = "Trained in 1 s."
-    JOBS.leave(ended)
-    yield ended
-    JOBS.discard(ended.id)
+    runs.leave(ended)
+    return ended
 
 
 PROFILE = gr.OAuthProfile({"name": "T", "preferred_username": "tester", "profile": "", "picture": ""})
@@ -297,36 +294,33 @@ PROFILE = gr.OAuthProfile({"name": "T", "preferred_username": "tester", "profile
     ("fault", "reason"),
     [(503, "the Hub has trouble"), (403, "the token may not do that"), (BLACK_HOLE, "the Hub did not answer in time")],
 )
-def test_where_the_hub_fails_a_visitor_is_told_what_to_do(run, server, monkeypatch, fault, reason):
+def test_where_the_hub_fails_a_visitor_is_told_what_to_do(runs, run, server, monkeypatch, fault, reason):
     monkeypatch.setattr(hub, "FETCH_SECONDS", 0.5)
     monkeypatch.setattr(publishing, "GAMES", 2)
     server.fail("POST /api/repos/create", fault, None)
-    views = [text_of(view) for view in publishing.publish(run.id, PROFILE, gr.OAuthToken(server.token, "", 0))]
+    views = [text_of(view) for view in Publisher(runs).publish(run.id, PROFILE, gr.OAuthToken(server.token, "", 0))]
     assert views[-1].startswith("Cannot create tester/a3c-CartPole-v1: ")
     assert reason in views[-1]
     assert views[-1].endswith(publishing.UNPUBLISHED)
-    assert JOBS.get(run.id) is run
+    assert runs.get(run.id) is run
 
 
-def test_who_has_not_trained_or_not_signed_in_is_told_so(run):
+def test_who_has_not_trained_or_not_signed_in_is_told_so(runs, run):
     with pytest.raises(gr.Error, match="Train an agent first"):
-        next(publishing.publish("guessed", PROFILE, gr.OAuthToken(TOKEN, "", 0)))
+        next(Publisher(runs).publish("guessed", PROFILE, gr.OAuthToken(TOKEN, "", 0)))
     with pytest.raises(gr.Error, match="Sign in with Hugging Face first"):
-        next(publishing.publish(run.id, None, None))
+        next(Publisher(runs).publish(run.id, None, None))
     with pytest.raises(gr.Error, match="Sign in with Hugging Face first"):  # gradio has forgotten the page
-        next(publishing.publish(None, None, None, SimpleNamespace(session_hash="page")))
+        next(Publisher(runs).publish(None, None, None, SimpleNamespace(session_hash="page")))
 
 
-def test_publishing_takes_no_turn_of_those_who_wait_for_a_game(run, server, monkeypatch):
+def test_a_visitor_publishes_an_agent(runs, run, server, monkeypatch):
     monkeypatch.setattr(publishing, "GAMES", 2)
-    with GAMES_AT_ONCE, GAMES_AT_ONCE:
-        *_, last = publishing.publish(run.id, PROFILE, gr.OAuthToken(server.token, "", 0))
+    *_, last = Publisher(runs).publish(run.id, PROFILE, gr.OAuthToken(server.token, "", 0))
     assert "Published" in last
 
 
-def test_an_agent_waits_for_its_visitor_who_signs_in(monkeypatch, tmp_path):
-    monkeypatch.setattr("ui.retrain.jobs.scratch", lambda: tmp_path)
-    runs = Jobs()
+def test_an_agent_waits_for_its_visitor_who_signs_in(runs):
     ended = runs.enter(RECIPES["cartpole"], "page")
     runs.leave(ended)
     under_way = runs.enter(RECIPES["cartpole"], "page")
@@ -375,11 +369,11 @@ def test_a_silent_hub_does_not_delay_the_start(apps, silent):
     assert apps.waiting.started + apps.waiting.seconds < silent.first_asked + hub.ANSWER_SECONDS
 
 
-def test_a_hub_that_cannot_be_reached_is_explained(monkeypatch, tmp_path):
+def test_a_hub_that_cannot_be_reached_is_explained(arcade, monkeypatch, tmp_path):
     with LoopbackHub() as gone:
         patched(monkeypatch, gone, tmp_path)
     with pytest.raises(gr.Error, match="the Hub cannot be reached: check the network, or try again later"):
-        watch("stranger/agent", 0)
+        watch(arcade.hub_agents, arcade.files, "stranger/agent", 0)
 
 
 # Strangers' agents

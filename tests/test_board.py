@@ -1,6 +1,8 @@
 """The board of the day: each score is one that the server has found itself, in a game that is the same for all."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
 from urllib.parse import parse_qs, parse_qsl, urlencode
@@ -22,17 +24,16 @@ from tests.processes import wait_until
 from tests.serving import App
 from training.recipes import RECIPES
 from ui.admission import Admission, PerDay
-from ui.board.days import GRACE, day_of, seed_of, today
+from ui.board.days import GRACE, day_of, seed_of
 from ui.board.names import MOST_LETTERS, NOBODY, cleaned
-from ui.board.referee import SETTING, Referee, referee
-from ui.board.routes import ROUTES
+from ui.board.referee import SETTING, Referee, referee_of_host
+from ui.board.routes import routes
 from ui.board.store import DAYS, PLACES, Board, Declined, Entry, Store
 from ui.play.game import Game
 from ui.streaming.chunks import header_of
 from ui.streaming.replay import replay
 from ui.streaming.takeovers import written
 
-CLIENT = TestClient(Starlette(routes=ROUTES))
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 DAY, SEED = NOON.date(), 20261124
 BOARD = Board("CartPole-v1", DAY)
@@ -49,12 +50,17 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def judge(monkeypatch):
+def judge():
     """Boards of the test's own."""
     made = Referee(Store())
-    monkeypatch.setattr(ui.board.routes, "referee", lambda: made)
     yield made
     made.end()
+
+
+@pytest.fixture
+def client(judge):
+    """Who asks for these boards."""
+    return TestClient(Starlette(routes=routes(judge)))
 
 
 def entry(score: float = 10.0, **changes: object) -> Entry:
@@ -134,12 +140,12 @@ def test_a_file_keeps_the_boards_but_no_game_of_an_agent_that_has_changed(tmp_pa
     after.close()
 
 
-def test_a_game_comes_onto_the_board_once_and_with_the_score_that_it_has(judge):
+def test_a_game_comes_onto_the_board_once_and_with_the_score_that_it_has(client):
     outcome = replay(FALL)
-    answer = CLIENT.post("/arcade/board", params=FALL | {"name": " Ada\u202e ", "score": str(outcome.score)})
+    answer = client.post("/arcade/board", params=FALL | {"name": " Ada\u202e ", "score": str(outcome.score)})
     assert answer.is_success
     placed = answer.json()
-    board = CLIENT.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
+    board = client.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
     (told,) = [each for each in board["entries"] if each["by_hand"]]
     assert (board["day"], board["open"]) == ("2026-11-24", True)
     assert (told["name"], told["score"], told["by_hand"]) == ("Ada", outcome.score, outcome.steps)
@@ -148,7 +154,7 @@ def test_a_game_comes_onto_the_board_once_and_with_the_score_that_it_has(judge):
     assert linked["takeovers"] == f"0.a{outcome.steps}"  # what comes after the end is no part of the game
     assert replay(linked).score == outcome.score
     for other in (FALL, FALL | {"takeovers": "0.a39"}, FALL | {"snapshot": "5", "name": "Eve"}):
-        again = CLIENT.post("/arcade/board", params=other)
+        again = client.post("/arcade/board", params=other)
         assert (again.status_code, again.json()["error"]) == (
             409,
             "This very game is on the board already, by Ada.",
@@ -156,8 +162,8 @@ def test_a_game_comes_onto_the_board_once_and_with_the_score_that_it_has(judge):
 
 
 @pytest.mark.parametrize("score", ["500", "-1", "nan", "inf", "9" * 400])
-def test_a_forged_score_is_refused(judge, score):
-    answer = CLIENT.post("/arcade/board", params=FALL | {"name": "Eve", "score": score})
+def test_a_forged_score_is_refused(judge, client, score):
+    answer = client.post("/arcade/board", params=FALL | {"name": "Eve", "score": score})
     assert answer.status_code == 409
     assert re.fullmatch(r"Played again, this game scores \d+, not \S+\.", answer.json()["error"])
     assert [each for each in judge.entries(BOARD) if each.by_hand] == []
@@ -178,38 +184,38 @@ UNFAIR = {
 
 
 @pytest.mark.parametrize(("changes", "says"), UNFAIR.values(), ids=UNFAIR)
-def test_what_is_not_the_game_of_the_day_is_refused_unplayed(judge, monkeypatch, changes, says):
+def test_what_is_not_the_game_of_the_day_is_refused_unplayed(client, monkeypatch, changes, says):
     monkeypatch.setattr(ui.board.referee, "replay", None)
-    answer = CLIENT.post("/arcade/board", params=FALL | changes)
+    answer = client.post("/arcade/board", params=FALL | changes)
     assert answer.status_code == 400
     assert says in answer.json()["error"]
 
 
-def test_a_game_of_which_no_step_is_a_visitors_is_refused(judge):
-    answer = CLIENT.post("/arcade/board", params=FALL | {"takeovers": "600.a"})
+def test_a_game_of_which_no_step_is_a_visitors_is_refused(client):
+    answer = client.post("/arcade/board", params=FALL | {"takeovers": "600.a"})
     assert answer.status_code == 409
     assert answer.json()["error"].startswith("You have played no step of this game.")
 
 
-def test_a_game_that_began_before_midnight_is_taken_for_an_hour(judge, clock):
+def test_a_game_that_began_before_midnight_is_taken_for_an_hour(client, clock):
     clock.now = datetime(2026, 11, 25, tzinfo=UTC) + GRACE / 2
-    assert CLIENT.post("/arcade/board", params=FALL).status_code == 200
+    assert client.post("/arcade/board", params=FALL).status_code == 200
     clock.now += GRACE
-    assert CLIENT.post("/arcade/board", params=FALL).status_code == 400
-    board = CLIENT.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
+    assert client.post("/arcade/board", params=FALL).status_code == 400
+    board = client.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
     assert (board["open"], board["entries"][0]["name"]) == (False, NOBODY)
 
 
 @pytest.mark.parametrize("asked", [{"seed": "7"}, {"seed": "20261125"}, {"seed": "20261101"}, {"env": "Pendulum-v1"}])
-def test_there_is_no_board_of_other_games_and_days(judge, asked):
-    answer = CLIENT.get("/arcade/board", params={"env": BOARD.env, "seed": SEED} | asked)
+def test_there_is_no_board_of_other_games_and_days(client, asked):
+    answer = client.get("/arcade/board", params={"env": BOARD.env, "seed": SEED} | asked)
     assert answer.status_code == 404
     assert answer.json()["error"].endswith(".")
 
 
-def test_the_agents_play_the_game_of_the_day_by_themselves(judge):
+def test_the_agents_play_the_game_of_the_day_by_themselves(client):
     def asked() -> dict:
-        return CLIENT.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
+        return client.get("/arcade/board", params={"env": BOARD.env, "seed": SEED}).json()
 
     assert asked()["coming"]
     assert wait_until(lambda: not asked()["coming"], 60)
@@ -223,7 +229,7 @@ def test_the_agents_play_the_game_of_the_day_by_themselves(judge):
     }
 
 
-def test_a_match_of_the_play_tab_is_such_a_game(judge):
+def test_a_match_of_the_play_tab_is_such_a_game(client):
     """Whatever is pressed: it is the agent's game, taken over at its first step."""
     actions, rewards = bytearray(), 0.0
     game = Game(RECIPES["breakout"], SEED)
@@ -237,28 +243,29 @@ def test_a_match_of_the_play_tab_is_such_a_game(judge):
         game.close()
     assert game.over
     asked = {"agent": "breakout", "seed": str(SEED), "takeovers": written((Takeover(0, bytes(actions)),))}
-    answer = CLIENT.post("/arcade/board", params=asked | {"score": str(rewards)})
+    answer = client.post("/arcade/board", params=asked | {"score": str(rewards)})
     assert (answer.json()["place"], answer.json()["score"]) == (1, rewards)
 
 
 def test_a_visitor_has_so_many_games_checked_a_day(judge, monkeypatch):
-    monkeypatch.setattr(ui.board.routes, "CHECKS_OF_ONE_DAY", PerDay(1, "games have been checked", today))
-    visitor = TestClient(CLIENT.app, client=("192.0.2.7", 1234))
+    monkeypatch.setattr(ui.board.routes, "EACH_DAY", 1)
+    app = Starlette(routes=routes(judge))
+    visitor = TestClient(app, client=("192.0.2.7", 1234))
     assert visitor.post("/arcade/board", params=FALL | {"seed": "7"}).status_code == 400  # costs nothing
     assert visitor.post("/arcade/board", params=FALL).status_code == 200
     answer = visitor.post("/arcade/board", params=FALL | {"takeovers": "0.b40"})
     assert answer.status_code == 429
     assert answer.json()["error"].startswith("1 games have been checked for your address today.")
     assert (
-        TestClient(CLIENT.app, client=("192.0.2.8", 1234))
+        TestClient(app, client=("192.0.2.8", 1234))
         .post("/arcade/board", params=FALL | {"takeovers": "0.b40"})
         .is_success
     )
 
 
-def test_only_so_many_games_are_checked_at_once(judge, monkeypatch):
-    monkeypatch.setattr(ui.board.referee, "CHECKS", Admission(at_once=0, waiting=0))
-    answer = CLIENT.post("/arcade/board", params=FALL)
+def test_only_so_many_games_are_checked_at_once(judge, client):
+    judge.checks = Admission(at_once=0, waiting=0)
+    answer = client.post("/arcade/board", params=FALL)
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("Many games are being checked right now.")
 
@@ -270,33 +277,29 @@ def test_a_new_day_is_a_new_share():
     share.count("192.0.2.7")
 
 
-@pytest.fixture
-def fresh():
-    """The arcade's own boards, made anew."""
-    referee.cache_clear()
-    yield
-    if made := referee():
-        made.end()
-    referee.cache_clear()
+@contextmanager
+def boards_of_host() -> Iterator[Referee]:
+    """Those that the host wants."""
+    made = referee_of_host()
+    yield made
+    made.end()
 
 
-@pytest.mark.usefixtures("fresh")
 def test_a_host_names_the_place_of_the_boards(monkeypatch, tmp_path):
     monkeypatch.setenv(SETTING, str(tmp_path / "kept"))
-    assert referee().enter(FALL).place == 1
-    referee().end()
-    referee.cache_clear()
-    assert [each.name for each in referee().entries(BOARD)] == [NOBODY]
+    with boards_of_host() as before:
+        assert before.enter(FALL).place == 1
+    with boards_of_host() as after:
+        assert [each.name for each in after.entries(BOARD)] == [NOBODY]
 
 
-@pytest.mark.usefixtures("fresh")
 def test_a_host_can_do_without_boards(monkeypatch):
     monkeypatch.setenv(SETTING, "off")
-    for answer in (CLIENT.post("/arcade/board", params=FALL), CLIENT.get("/arcade/board", params=FALL)):
+    client = TestClient(Starlette(routes=routes(referee_of_host())))
+    for answer in (client.post("/arcade/board", params=FALL), client.get("/arcade/board", params=FALL)):
         assert (answer.status_code, answer.json()) == (404, {"error": "This arcade keeps no boards."})
 
 
-@pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("content", [b"not a database, but long enough to be taken for one" * 9, None])
 def test_a_place_that_cannot_keep_boards_is_told_and_left_alone(monkeypatch, tmp_path, capsys, content):
     place = tmp_path / "kept"
@@ -306,7 +309,8 @@ def test_a_place_that_cannot_keep_boards_is_told_and_left_alone(monkeypatch, tmp
         place.mkdir()
         (place / "board.sqlite3").write_bytes(content)
     monkeypatch.setenv(SETTING, str(place))
-    assert referee().entries(BOARD) == []
+    with boards_of_host() as made:
+        assert made.entries(BOARD) == []
     assert capsys.readouterr().err.startswith(f"The boards cannot be kept in {place} (")
     assert content is None or (place / "board.sqlite3").read_bytes() == content
 

@@ -22,7 +22,8 @@ import ui.guard
 from tests.processes import wait_until
 from tests.serving import ROOT, App
 from ui.admission import PerVisitor, TooMany
-from ui.guard import CLOSED, HOSTS, MCP, MOST_BYTES, Guard, is_foreign, is_own
+from ui.gradio_internals import UNNEEDED
+from ui.guard import HOSTS, MCP, MOST_BYTES, Guard, is_foreign, is_own
 from ui.play.sessions import PER_ADDRESS
 from ui.visitors import address_of, counted
 
@@ -94,7 +95,7 @@ def test_the_app_answers_to_no_name_of_anothers(app: App):
     assert httpx.get(f"{app.url}healthz", headers={"host": "pc.local:7860"}).status_code == 200
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("name", UNNEEDED)
 def test_the_app_takes_no_files(app: App, name):
     answer = httpx.post(f"{app.url}gradio_api/{name}", files={"files": b"mine"})
     assert answer.status_code == 404

@@ -13,22 +13,28 @@ from starlette.testclient import TestClient
 
 from tests.anything import ANYTHING, TEXT
 from tests.serving import App
-from ui.board.routes import ROUTES as BOARD_ROUTES
+from ui.arcade import Arcade
+from ui.board.routes import routes as board_routes
 from ui.play import tab as human
-from ui.play.routes import LIVE_ROUTES
+from ui.play.routes import routes as play_routes
 from ui.retrain import tab as retrain
-from ui.streaming.routes import ROUTES
+from ui.retrain.comparisons import Comparisons
+from ui.retrain.jobs import Jobs
+from ui.streaming.routes import routes as broadcast_routes
+from ui.streaming.stream import Broadcasts, agent_of
 from ui.watch import tab as watch
+from ui.watch.hub_agents import HubAgents
 from ui.zoo import tab as agents
 
-CLIENT = TestClient(Starlette(routes=[*ROUTES, *LIVE_ROUTES, *BOARD_ROUTES]), raise_server_exceptions=False)
+JOBS = Jobs()
+"""No trainings."""
 
 HANDLERS = {
     "another game to watch": (watch.show_game, 5),
     "the next seed to watch": (watch.another_game, 5),
     "the day's game to watch": (watch.todays_game, 5),
     "whether it has a board": (watch.has_board, 1),
-    "a link to an agent on the Hub": (watch.show_linked, 1),
+    "a link to an agent on the Hub": (lambda query: watch.show_linked(HubAgents(Broadcasts(agent_of)), query), 1),
     "another match": (human.choose, 3),
     "another game to play": (human.choose_game, 2),
     "the next seed to play": (human.another_seed, 3),
@@ -39,9 +45,9 @@ HANDLERS = {
     "an agent's page": (agents.view_of, 1),
     "a card that was clicked": (lambda told: agents.chosen(SimpleNamespace(_data=told)), 1),
     "another game to train": (retrain.preset, 1),
-    "stop": (retrain.stop, 1),
-    "an earlier training": (lambda run: retrain.look_back(run, []), 1),
-    "before and after": (retrain.compare, 1),
+    "stop": (lambda run: retrain.stop(JOBS, run), 1),
+    "an earlier training": (lambda run: retrain.look_back(JOBS, run, []), 1),
+    "before and after": (Comparisons(JOBS).compare, 1),
 }
 
 
@@ -96,14 +102,24 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("path", [route.path for route in (*ROUTES, *LIVE_ROUTES, BOARD_ROUTES[0])])
+@pytest.fixture(scope="module")
+def client(arcade: Arcade) -> TestClient:
+    served = broadcast_routes(arcade.broadcasts, arcade.looks, arcade.files)
+    served += [*play_routes(arcade.sessions, arcade.broadcasts), *board_routes(arcade.referee)]
+    return TestClient(Starlette(routes=served), raise_server_exceptions=False)
+
+
+PATHS = ("chunk", "saliency", "video", "gif", "live", "takeover", "live/keys", "rival", "board")
+
+
+@pytest.mark.parametrize("path", PATHS)
 @given(query=st.dictionaries(st.sampled_from(PLACES), TEXT | st.integers(-5, 10**9).map(str), max_size=4), agent=TEXT)
 @settings(max_examples=30, deadline=None)
-def test_no_query_breaks_a_route(path, query, agent):
+def test_no_query_breaks_a_route(client, path, query, agent):
     query = {"agent": f"no {agent}", **query}  # nobody's, so that no game begins
-    answer = CLIENT.request("GET", path, params=query)
+    answer = client.request("GET", f"/arcade/{path}", params=query)
     if answer.status_code == 405:
-        answer = CLIENT.request("POST", path, params=query | {"play": "no game"})
+        answer = client.request("POST", f"/arcade/{path}", params=query | {"play": "no game"})
     assert answer.status_code < 500
     if answer.status_code not in (200, 204):
         assert answer.json()["error"].endswith(".")

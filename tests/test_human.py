@@ -31,18 +31,21 @@ from training.recipes import RECIPES
 from ui.play import tab as human
 from ui.play.controls import CONTROLS, WORDS, Gamepad
 from ui.play.game import Game
-from ui.play.routes import LIVE_ROUTES, PLAYABLE, match_of
-from ui.play.sessions import SESSIONS, Sessions, Taken
+from ui.play.routes import PLAYABLE, match_of, routes
+from ui.play.sessions import Sessions, Taken
 from ui.play.sessions import Stream as LiveStream
 from ui.streaming.chunks import ACTIONS, EpisodeSpec, header_of
 from ui.streaming.routes import LAST_SEED, Refused
-from ui.streaming.stream import BROADCASTS
-
-CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
 
 INVADERS = ACTIONS["ALE/SpaceInvaders-v5"]
 BREAKOUT = ACTIONS["ALE/Breakout-v5"]
 CARTPOLE = ACTIONS["CartPole-v1"]
+
+
+@pytest.fixture(scope="module")
+def client(arcade):
+    """Who plays in the arcade of these tests."""
+    return TestClient(Starlette(routes=routes(arcade.sessions, arcade.broadcasts)))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,8 @@ def test_a_tap_counts_even_where_its_end_comes_first(heard, actions):
     """Messages, and None for a step in between."""
 
     async def meet() -> list[str]:
-        live = SESSIONS.open(RECIPES["space_invaders"], 7, 100)
+        sessions = Sessions()
+        live = sessions.open(RECIPES["space_invaders"], 7, 100)
         live.game = SimpleNamespace(pad=Gamepad(INVADERS), close=lambda: None)
         done = []
         for message in heard:
@@ -100,7 +104,7 @@ def test_a_tap_counts_even_where_its_end_comes_first(heard, actions):
                 live.hear(*message)
             else:
                 done.append(INVADERS[live.game.pad.action()])
-        SESSIONS.close(live)
+        sessions.close(live)
         return [*done, *(INVADERS[live.game.pad.action()] for _ in range(2 - len(done)))]
 
     with ThreadPoolExecutor() as pool:  # the tests' browser has a loop in this thread
@@ -143,8 +147,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("asked", "says"), REFUSED.values(), ids=REFUSED)
-def test_a_match_that_cannot_be_is_refused_in_a_sentence(asked, says):
-    for answer in (CLIENT.post("/arcade/live", params=asked), CLIENT.get("/arcade/rival", params=asked)):
+def test_a_match_that_cannot_be_is_refused_in_a_sentence(client, asked, says):
+    for answer in (client.post("/arcade/live", params=asked), client.get("/arcade/rival", params=asked)):
         assert answer.status_code == 400
         assert says in answer.json()["error"]
 
@@ -172,31 +176,31 @@ def test_a_form_sent_by_hand_is_refused_in_a_sentence(asked):
     assert "<" not in refused.value.message
 
 
-def test_all_places_taken_is_said_politely(monkeypatch):
+def test_all_places_taken_is_said_politely(client, monkeypatch):
     monkeypatch.setattr(ui.play.sessions, "AT_ONCE", 0)
-    answer = CLIENT.post("/arcade/live", params={"play": "pong"})
+    answer = client.post("/arcade/live", params={"play": "pong"})
     assert answer.status_code == 503
     assert answer.json()["error"].startswith("Too many games are being played")
 
 
 def test_an_address_plays_only_so_many_games_and_others_still_can():
-    lives, recipe = Sessions(), RECIPES["cartpole"]
+    sessions, recipe = Sessions(), RECIPES["cartpole"]
     for _ in range(ui.play.sessions.PER_ADDRESS):
-        lives.open(recipe, 7, 100, "203.0.113.9")
+        sessions.open(recipe, 7, 100, "203.0.113.9")
     with pytest.raises(Taken, match=r"from your address.*\.$"):
-        lives.open(recipe, 7, 100, "203.0.113.9")
-    lives.open(recipe, 7, 100, "203.0.113.10")
-    lives.open(recipe, 7, 100, None)
+        sessions.open(recipe, 7, 100, "203.0.113.9")
+    sessions.open(recipe, 7, 100, "203.0.113.10")
+    sessions.open(recipe, 7, 100, None)
 
 
-def test_keys_for_no_game_are_refused():
-    assert CLIENT.post("/arcade/live/keys", params={"id": "guessed", "n": 1, "held": "left"}).status_code == 404
+def test_keys_for_no_game_are_refused(client):
+    assert client.post("/arcade/live/keys", params={"id": "guessed", "n": 1, "held": "left"}).status_code == 404
 
 
-def test_a_game_without_an_agent_is_played_for_its_own_sake(monkeypatch):
+def test_a_game_without_an_agent_is_played_for_its_own_sake(client, monkeypatch):
     monkeypatch.setattr(zoo, "entries", dict)
     assert human.set_up({"play": "space_invaders"}).screen["agent"] is None
-    assert CLIENT.get("/arcade/rival", params={"play": "space_invaders"}).status_code == 404
+    assert client.get("/arcade/rival", params={"play": "space_invaders"}).status_code == 404
 
 
 def test_every_control_is_one_that_its_game_knows():
@@ -246,8 +250,8 @@ def test_a_game_waits_for_its_player_and_goes_when_the_player_goes(app):
 def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch):
     """Its connection may look open for hours: a lid was closed."""
     monkeypatch.setattr(ui.play.sessions, "SILENCE_SECONDS", 0.2)
-    live = SESSIONS.open(RECIPES["cartpole"], 7, 100)
-    stuck = []
+    sessions, stuck = Sessions(), []
+    live = sessions.open(RECIPES["cartpole"], 7, 100)
 
     async def never(*_):
         if live.game:
@@ -258,11 +262,11 @@ def test_a_page_that_neither_reads_nor_says_anything_loses_its_game(monkeypatch)
     async def receive():
         await asyncio.sleep(3600)
 
-    answer = LiveStream(live)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, never)
+    answer = LiveStream(sessions, live)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, never)
     with ThreadPoolExecutor() as pool:  # the tests' browser has a loop in this thread
         pool.submit(asyncio.run, answer).result(30)
     assert stuck
-    assert SESSIONS.get(live.id) is None
+    assert sessions.get(live.id) is None
     assert live.game.over
 
 
@@ -271,7 +275,8 @@ def test_the_game_of_a_page_that_is_silent_waits_for_it(monkeypatch):
     monkeypatch.setattr(ui.play.sessions, "DOUBT_SECONDS", 0.2)
 
     async def meet() -> None:
-        live = SESSIONS.open(RECIPES["pong"], 7, 100)
+        sessions = Sessions()
+        live = sessions.open(RECIPES["pong"], 7, 100)
         messages = live.messages()
         await anext(messages)
         live.hear(1, ["up"])
@@ -282,7 +287,7 @@ def test_the_game_of_a_page_that_is_silent_waits_for_it(monkeypatch):
         assert played
         live.hear(2, ["up"])
         await asyncio.wait_for(following, 5)
-        SESSIONS.close(live)
+        sessions.close(live)
 
     with ThreadPoolExecutor() as pool:
         pool.submit(asyncio.run, meet()).result(30)
@@ -365,10 +370,10 @@ def test_what_nobody_can_play_by_hand_is_not_offered(agent):
         human.accept(agent, 0)
 
 
-def test_the_agents_game_counts_among_those_of_who_asks_for_it(monkeypatch):
+def test_the_agents_game_counts_among_those_of_who_asks_for_it(client, arcade, monkeypatch):
     monkeypatch.setattr("ui.streaming.stream.AT_ONCE_EACH", 1)
-    other = BROADCASTS.get(EpisodeSpec("pong", 917), "192.0.2.7")
-    visitor = TestClient(CLIENT.app, client=("192.0.2.7", 1234))
+    other = arcade.broadcasts.get(EpisodeSpec("pong", 917), "192.0.2.7")
+    visitor = TestClient(client.app, client=("192.0.2.7", 1234))
     assert visitor.get("/arcade/rival", params={"play": "pong", "seed": 918}).status_code == 503
     other.leave()
     other.join(30.0)

@@ -31,7 +31,6 @@ from ui.recordings.shelf import INDEX, SHIPPED, Recording, all_recordings, read,
 from ui.streaming.agent_catalog import LANDING, zoo_names
 from ui.streaming.chunks import EpisodeSpec, chunks, header_of, palette_of, pixels_of
 from ui.streaming.routes import spec_of
-from ui.streaming.stream import BROADCASTS
 from ui.watch.prefetch import Prefetch
 from zoo.__main__ import main as command_line
 
@@ -184,22 +183,23 @@ def test_the_command_refuses_in_a_sentence(tmp_path):
         program.main(out=tmp_path / "new", agents=("nobody",))
 
 
-def test_a_page_names_the_first_file_of_its_game_and_nothing_is_played_for_it():
+def test_a_page_names_the_first_file_of_its_game_and_nothing_is_played_for_it(arcade):
     async def page(_):
         return PlainTextResponse("the page")
 
-    with TestClient(Starlette(routes=[Route("/", page)], middleware=[Middleware(Prefetch)])) as visitor:
+    early = Middleware(Prefetch, broadcasts=arcade.broadcasts)
+    with TestClient(Starlette(routes=[Route("/", page)], middleware=[early])) as visitor:
         for query, name in (("", LANDING), ("?agent=cartpole&at=7", "cartpole")):
             spec = spec_of({"agent": name})
             links = visitor.get(f"/{query}").headers["link"].split(", ")
             fetched = [link.partition(">")[0] for link in links if "as=fetch" in link]
             assert fetched == [f"<{PLACE}", f"<{PLACE}{recording_of(spec).files[0]}"]
             assert {f"<{each}>; rel=modulepreload" for each in scripts("watch/player.js")} < set(links)
-            assert BROADCASTS.found(spec) is None
+            assert arcade.broadcasts.found(spec) is None
         assert "as=fetch" not in visitor.get("/?agent=cartpole&seed=90213").headers["link"]
         for query in ("?agent=nobody", "?tab=how", "?play=pong"):
             assert "link" not in visitor.get(f"/{query}").headers
-        assert wait_until(lambda: BROADCASTS.found(spec_of({"agent": "cartpole", "seed": "90213"})), 30)
+        assert wait_until(lambda: arcade.broadcasts.found(spec_of({"agent": "cartpole", "seed": "90213"})), 30)
 
 
 @needs_chromium

@@ -27,18 +27,19 @@ from tests.serving import App, text_of
 from tests.trainings import settings
 from training.log import Progress
 from training.recipes import RECIPES
-from ui.retrain import jobs, routes, train
 from ui.retrain import tab as retrain
+from ui.retrain import train
 from ui.retrain.address import named_in
 from ui.retrain.history import MOST_LINES, POINTS, lines, thinned, with_run
-from ui.retrain.jobs import AT_ONCE, MOST_KEPT, PER_ADDRESS, QueueFull
+from ui.retrain.jobs import AT_ONCE, MOST_KEPT, PER_ADDRESS, Jobs, QueueFull
 from ui.retrain.learning import VITAL_POINTS, VITALS, learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, taught
+from ui.retrain.routes import routes
 from ui.settings import NETWORK, SETTINGS, TRAINABLE, differences, recipe_of
 
 LONG = 5_000_000
 CARTPOLE = RECIPES["cartpole"]
-PRESENCE = TestClient(Starlette(routes=routes.ROUTES))
+PRESENCE = TestClient(Starlette(routes=routes(Jobs())))
 
 
 def moment(steps: int, **numbers: float) -> Progress:
@@ -61,18 +62,18 @@ def fits(value: object, place: int) -> bool:
 
 @given(data=st.data(), place=st.integers(-1, len(SETTINGS) - 1))
 @tries(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_sent_to_train_is_answered_with_a_sentence_and_leaves_no_run(fresh_runs, data, place):
+def test_whatever_is_sent_to_train_is_answered_with_a_sentence_and_leaves_no_run(runs, data, place):
     asked = ["cartpole", *settings()]
     taken = (lambda value: fits(value, place)) if place >= 0 else (lambda value: value in TRAINABLE)
     asked[place + 1] = data.draw(ANYTHING.filter(lambda value: not taken(value)))
     for other in data.draw(st.sets(st.integers(1, len(SETTINGS)))):
         asked[other] = data.draw(ANYTHING) if other != place + 1 else asked[other]
     with pytest.raises(gr.Error) as error:
-        next(retrain.train(None, [], None, *asked))
+        next(retrain.train(runs, None, [], None, *asked))
     assert re.fullmatch(r"[A-Z].*\.", error.value.message)
     assert not error.value.print_exception
     assert len(error.value.message) < 300
-    assert not fresh_runs._runs
+    assert not runs._runs
 
 
 @given(values=st.lists(ANYTHING, max_size=4))
@@ -86,17 +87,17 @@ def test_a_wrong_number_of_settings_is_answered_with_a_sentence(values):
 @tries(max_examples=100, deadline=None)
 def test_an_unknown_lesson_is_answered_with_a_sentence_and_an_unknown_game_is_cartpole(name, game):
     with pytest.raises(gr.Error, match="Choose one of these: As shipped, "):
-        retrain.teach(name, game, None, [])
+        retrain.teach(Jobs(), name, game, None, [])
     assert retrain.preset(game)[0] == "cartpole"
-    assert retrain.forget(game, None, [])[0] == []
+    assert retrain.forget(Jobs(), game, None, [])[0] == []
 
 
-def test_what_is_on_display_stays_whatever_game_is_chosen(fresh_runs):
-    run = fresh_runs.enter(recipe_of("pendulum", tuple(setting.of(RECIPES["pendulum"]) for setting in SETTINGS)), None)
+def test_what_is_on_display_stays_whatever_game_is_chosen(runs):
+    run = runs.enter(recipe_of("pendulum", tuple(setting.of(RECIPES["pendulum"]) for setting in SETTINGS)), None)
     earlier = with_run((), run.id, run.recipe, [moment(100)])
-    kept, *_ = retrain.forget("cartpole", run.id, earlier)
+    kept, *_ = retrain.forget(runs, "cartpole", run.id, earlier)
     assert kept == earlier
-    assert fresh_runs.get(run.id) is run
+    assert runs.get(run.id) is run
 
 
 # Settings and lessons
@@ -108,7 +109,7 @@ def test_a_lesson_is_a_recipe_that_visitors_may_train(lesson, game):
     name, recipe = taught(lesson, game)
     assert recipe_of(name, tuple(each.of(recipe) for each in SETTINGS)) == recipe
     assert (differences(recipe) == "as shipped") == (lesson is SHIPPED)
-    laid_out = retrain.teach(lesson.name, game, None, [])
+    laid_out = retrain.teach(Jobs(), lesson.name, game, None, [])
     assert laid_out[:2] == [name, lesson.name]
     assert lesson.says in unescape(text_of(laid_out[2]))
 
@@ -192,56 +193,56 @@ def test_the_figure_holds_the_longest_of_its_trainings():
 # Limits
 
 
-def test_a_page_trains_once_at_a_time(fresh_runs):
-    first = fresh_runs.enter(CARTPOLE, "page")
+def test_a_page_trains_once_at_a_time(runs):
+    first = runs.enter(CARTPOLE, "page")
     with pytest.raises(QueueFull, match="This page is training already"):
-        fresh_runs.enter(CARTPOLE, "page")
-    fresh_runs.leave(first)
-    fresh_runs.enter(CARTPOLE, "page")
+        runs.enter(CARTPOLE, "page")
+    runs.leave(first)
+    runs.enter(CARTPOLE, "page")
 
 
-def test_an_address_has_few_trainings_at_a_time(fresh_runs):
-    first, *_ = [fresh_runs.enter(CARTPOLE, None, "10.1.1.1") for _ in range(PER_ADDRESS)]
+def test_an_address_has_few_trainings_at_a_time(runs):
+    first, *_ = [runs.enter(CARTPOLE, None, "10.1.1.1") for _ in range(PER_ADDRESS)]
     with pytest.raises(QueueFull, match="2 trainings from your address are running or waiting"):
-        fresh_runs.enter(CARTPOLE, "another page", "10.1.1.1")
-    fresh_runs.enter(CARTPOLE, None, "10.1.1.2")
-    fresh_runs.leave(first)
-    fresh_runs.enter(CARTPOLE, None, "10.1.1.1")
+        runs.enter(CARTPOLE, "another page", "10.1.1.1")
+    runs.enter(CARTPOLE, None, "10.1.1.2")
+    runs.leave(first)
+    runs.enter(CARTPOLE, None, "10.1.1.1")
 
 
-def test_finished_trainings_are_not_kept_without_end(fresh_runs):
+def test_finished_trainings_are_not_kept_without_end(runs):
     ended = []
     for _ in range(MOST_KEPT + 3):
-        ended.append(fresh_runs.enter(CARTPOLE, None))
-        fresh_runs.leave(ended[-1])
-    fresh_runs.sweep()
-    assert [fresh_runs.get(run.id) for run in ended[:3]] == [None] * 3
-    assert len(fresh_runs._runs) == MOST_KEPT
+        ended.append(runs.enter(CARTPOLE, None))
+        runs.leave(ended[-1])
+    runs.sweep()
+    assert [runs.get(run.id) for run in ended[:3]] == [None] * 3
+    assert len(runs._runs) == MOST_KEPT
 
 
-def test_a_training_that_is_paused_gives_its_turn_away_and_lines_up_again(fresh_runs):
-    first, second, third = [fresh_runs.enter(CARTPOLE, None) for _ in range(3)]
-    assert fresh_runs.ahead(third) == 2 == AT_ONCE
-    fresh_runs.pause(first)
-    assert fresh_runs.ahead(third) == 1
-    fresh_runs.enqueue(first)
-    assert [fresh_runs.ahead(run) for run in (second, third, first)] == [0, 1, 2]
+def test_a_training_that_is_paused_gives_its_turn_away_and_lines_up_again(runs):
+    first, second, third = [runs.enter(CARTPOLE, None) for _ in range(3)]
+    assert runs.ahead(third) == 2 == AT_ONCE
+    runs.pause(first)
+    assert runs.ahead(third) == 1
+    runs.enqueue(first)
+    assert [runs.ahead(run) for run in (second, third, first)] == [0, 1, 2]
 
 
-def test_only_a_page_that_was_there_can_be_missed(fresh_runs, monkeypatch):
-    run = fresh_runs.enter(CARTPOLE, None)
+def test_only_a_page_that_was_there_can_be_missed(runs, monkeypatch):
+    run = runs.enter(CARTPOLE, None)
     assert not run.alone  # a program says nothing
     run.hear()
     assert not run.alone
-    monkeypatch.setattr(jobs, "SILENCE_SECONDS", -1.0)
+    monkeypatch.setattr("ui.retrain.jobs.SILENCE_SECONDS", -1.0)
     assert run.alone
 
 
-def test_a_training_whose_page_stays_away_is_over_and_keeps_what_it_has_learnt(fresh_runs, monkeypatch):
-    monkeypatch.setattr(jobs, "SILENCE_SECONDS", 0.0)
+def test_a_training_whose_page_stays_away_is_over_and_keeps_what_it_has_learnt(runs, monkeypatch):
+    monkeypatch.setattr("ui.retrain.jobs.SILENCE_SECONDS", 0.0)
     monkeypatch.setattr(train, "AWAY_SECONDS", 1.0)
-    told = retrain.train(None, [], None, "cartpole", *settings(steps=LONG))
-    run = fresh_runs.get(next(told).run_id)
+    told = retrain.train(runs, None, [], None, "cartpole", *settings(steps=LONG))
+    run = runs.get(next(told).run_id)
     run.hear()
     said = [text_of(view.status) for view in told if isinstance(view.status, str)]
     assert any(sentence.startswith("Paused: this page could not be reached.") for sentence in said)
@@ -249,11 +250,11 @@ def test_a_training_whose_page_stays_away_is_over_and_keeps_what_it_has_learnt(f
     assert load_agent(run.checkpoint).recipe == run.recipe
 
 
-def test_who_was_away_for_a_moment_keeps_their_turn(fresh_runs):
-    first, other = (fresh_runs.enter(CARTPOLE, None) for _ in range(2))
+def test_who_was_away_for_a_moment_keeps_their_turn(runs):
+    first, other = (runs.enter(CARTPOLE, None) for _ in range(2))
     first.hear()
-    assert list(train.wait_for_page(first)) == []
-    assert [fresh_runs.ahead(run) for run in (first, other)] == [0, 1]
+    assert list(train.wait_for_page(runs, first)) == []
+    assert [runs.ahead(run) for run in (first, other)] == [0, 1]
 
 
 @given(name=ANYTHING)
@@ -264,21 +265,21 @@ def test_whatever_page_says_that_it_is_there_is_told_that_its_training_is_over(n
     assert PRESENCE.post("/arcade/training/here").json() == {"over": True}
 
 
-def test_a_page_that_is_silent_for_some_seconds_keeps_its_training_going(fresh_runs):
+def test_a_page_that_is_silent_for_some_seconds_keeps_its_training_going(runs):
     """A phone that changes its cell; one that stays away gives its turn to others."""
-    run = fresh_runs.enter(CARTPOLE, "page")
+    run = runs.enter(CARTPOLE, "page")
     for seconds, lost in ((3.0, False), (6.0, True)):
         run.heard = time.monotonic() - seconds
         assert run.alone is lost
 
 
-def test_a_page_that_gradio_has_forgotten_still_finds_its_training(fresh_runs):
+def test_a_page_that_gradio_has_forgotten_still_finds_its_training(runs):
     """It remembers some hundred pages, and notes with a page which training is its own."""
-    runs = {session: fresh_runs.enter(CARTPOLE, session) for session in ("page", "other", None)}
-    retrain.stop(None, SimpleNamespace(session_hash="page"))
-    retrain.stop(None, SimpleNamespace(session_hash="new"))
-    retrain.stop(None, SimpleNamespace(session_hash=None))
-    assert [session for session, run in runs.items() if run.stop.is_set()] == ["page"]
+    mine = {session: runs.enter(CARTPOLE, session) for session in ("page", "other", None)}
+    retrain.stop(runs, None, SimpleNamespace(session_hash="page"))
+    retrain.stop(runs, None, SimpleNamespace(session_hash="new"))
+    retrain.stop(runs, None, SimpleNamespace(session_hash=None))
+    assert [session for session, run in mine.items() if run.stop.is_set()] == ["page"]
 
 
 # Through a real server
@@ -353,7 +354,7 @@ def test_a_visitor_compares_lessons_and_takes_an_earlier_one_home(page, tmp_path
 
 @pytest.mark.parametrize("sent", [None, "", "nobody", ["a"], {"a": 1}, 7])
 def test_whatever_a_browser_says_it_kept_the_page_opens(sent):
-    assert all(part is retrain.UNCHANGED for part in retrain.restore(sent, None))
+    assert all(part is retrain.UNCHANGED for part in retrain.restore(Jobs(), sent, None))
 
 
 def test_one_address_cannot_take_all_places(app, tmp_path):

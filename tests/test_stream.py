@@ -25,7 +25,7 @@ from tests.processes import wait_until
 from ui.streaming.chunks import UNLIKE, EpisodeSpec, Palette, chunks, palette_of
 from ui.streaming.files import mp4_of
 from ui.streaming.scheduler import Scheduler
-from ui.streaming.stream import CAN_WAIT_SECONDS, SCHEDULER, Broadcast, Broadcasts, Full
+from ui.streaming.stream import CAN_WAIT_SECONDS, Broadcast, Broadcasts, Full
 
 AGENT = toy.balancer()
 SPEC = EpisodeSpec("balancer", seed=3)
@@ -234,7 +234,7 @@ def test_the_shades_of_edges_leave_room_for_the_colours_of_surfaces():
 
 def test_what_no_browser_can_read_breaks_the_game_off():
     recipe = replace(AGENT.recipe, reward_scale=1e-310)  # a stranger's: its values are infinite
-    broadcast = Broadcast(SPEC, AGENT._replace(recipe=recipe))
+    broadcast = Broadcast(SPEC, AGENT._replace(recipe=recipe), Scheduler(places=1))
     assert wait_until(lambda: broadcast.error, 60)
     assert broadcast.chunks == []
 
@@ -281,9 +281,9 @@ def test_a_game_is_as_urgent_as_its_most_urgent_viewer(broadcasts, monkeypatch):
     broadcast = broadcasts.get(SPEC)
     assert played(broadcast, 2)
     assert broadcast.patience == math.inf
-    with SCHEDULER.turn(lambda: -math.inf), ExitStack() as others:
+    with broadcasts.scheduler.turn(lambda: -math.inf), ExitStack() as others:
         for _ in range((os.cpu_count() or 1) - 1):
-            others.enter_context(SCHEDULER.turn(lambda: -math.inf))
+            others.enter_context(broadcasts.scheduler.turn(lambda: -math.inf))
         broadcast.part(5, ahead=12.0)
         broadcast.part(6, ahead=2.0)
         assert 1.0 < broadcast.patience < 2.0
@@ -295,9 +295,9 @@ def test_a_file_can_wait_for_those_who_watch(broadcasts, monkeypatch, tmp_path):
     monkeypatch.setattr(ui.streaming.stream, "AHEAD_SECONDS", 1.0)
     broadcast = broadcasts.get(SPEC)
     assert played(broadcast, 2)
-    with SCHEDULER.turn(lambda: -math.inf), ExitStack() as others, ThreadPoolExecutor(1) as files:
+    with broadcasts.scheduler.turn(lambda: -math.inf), ExitStack() as others, ThreadPoolExecutor(1) as files:
         for _ in range((os.cpu_count() or 1) - 1):
-            others.enter_context(SCHEDULER.turn(lambda: -math.inf))
+            others.enter_context(broadcasts.scheduler.turn(lambda: -math.inf))
         video = files.submit(mp4_of, broadcast, tmp_path / "game.mp4")
         assert wait_until(lambda: broadcast.patience < math.inf, 10)
         assert broadcast.patience > CAN_WAIT_SECONDS - 5

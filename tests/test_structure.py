@@ -109,6 +109,18 @@ def test_neither_page_nor_hub_is_imported_below_the_page(path):
         assert strangers.isdisjoint(name.split(".")[0] for name in imports_of(path))
 
 
+@pytest.mark.parametrize("path", [path for path in FILES if floor_of(path) in ("ui", "app")], ids=str)
+def test_the_page_reads_no_private_attribute_but_where_gradios_are_gathered(path):
+    read = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)]
+    private = {
+        f"{ast.unparse(node.value)}.{node.attr}"
+        for node in read
+        if node.attr.startswith("_") and node.attr not in ("_asdict", "_replace", "_fields")
+        if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "os", "sys"))
+    }
+    assert path.name == "gradio_internals.py" or private == set()
+
+
 PAGE_AND_HUB = ("gradio", "gradio_client", "huggingface_hub", "playwright")
 COMMAND_LINE = ("tyro", "tqdm", "tensorboardX", "imageio", "yaml", "PIL")
 ATARI = ("ale_py",)

@@ -21,7 +21,7 @@ from playback.takeover import Takeover, replayed, until
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from ui.play.controls import AGENT
-from ui.play.routes import LIVE_ROUTES
+from ui.play.routes import routes
 from ui.play.taken import TakenGame
 from ui.screen import query_of
 from ui.streaming.chunks import MOST_STEPS, chunks, header_of
@@ -30,7 +30,6 @@ from ui.streaming.routes import spec_of
 from ui.streaming.stream import agent_of
 from ui.streaming.takeovers import MOST_LETTERS, takeovers_of, written
 
-CLIENT = TestClient(Starlette(routes=LIVE_ROUTES))
 BREAKOUT = Recipe(env="ALE/Breakout-v5")
 
 
@@ -93,12 +92,13 @@ def test_takeovers_that_cannot_be_are_refused_in_a_sentence(text):
         takeovers_of(text, BREAKOUT, MOST_STEPS)
 
 
-def test_what_nobody_plays_by_hand_cannot_be_taken_over():
+def test_what_nobody_plays_by_hand_cannot_be_taken_over(arcade):
+    client = TestClient(Starlette(routes=routes(arcade.sessions, arcade.broadcasts)))
     for address in ("takeovers=4.a", "from=4"):
-        answer = CLIENT.post(f"/arcade/takeover?agent=pendulum&{address}")
+        answer = client.post(f"/arcade/takeover?agent=pendulum&{address}")
         assert (answer.status_code, answer.json()["error"][-1]) == (400, ".")
     for asked in ("agent=nobody", "agent=cartpole&from=-1", "agent=cartpole&speed=99", "agent=breakout&takeovers=x"):
-        assert CLIENT.post(f"/arcade/takeover?{asked}").status_code == 400
+        assert client.post(f"/arcade/takeover?{asked}").status_code == 400
 
 
 HELD = [["right"], ["left"], [AGENT], ["fire"], ["right"]]

@@ -28,23 +28,28 @@ from tests import toy
 from tests.browsing import needs_chromium, visit
 from tests.processes import wait_until
 from ui.admission import Admission
-from ui.streaming import routes, stream
-from ui.streaming import saliency as saliency_maps
+from ui.streaming import stream
 from ui.streaming.chunks import header_of
 from ui.streaming.files import mp4_of
 from ui.streaming.nudges import nudges_of, written
-from ui.streaming.routes import ROUTES, spec_of
+from ui.streaming.routes import routes, spec_of
 from ui.streaming.saliency import maps_from, sight_of
-from ui.streaming.stream import BROADCASTS, Broadcast, BrokenOff
+from ui.streaming.scheduler import Scheduler
+from ui.streaming.stream import Broadcast, BrokenOff
 from ui.watch.player import showing
 from ui.watch.prefetch import Prefetch
 
-CLIENT = TestClient(Starlette(routes=ROUTES))
 PENDULUM = Agent.untrained(Recipe(env="Pendulum-v1", head_layers=(8,)))
 WALKER = Agent.untrained(Recipe(env="BipedalWalker-v3"))
 PONG = Agent.untrained(Recipe(env="ALE/Pong-v5", encoder="a3c", core="lstm", core_size=8, head_layers=()))
 with torch.no_grad():
     PONG.model.policy.logits[-1].weight.mul_(1000.0)  # fresh policies hardly care what they see
+
+
+@pytest.fixture(scope="module")
+def client(arcade):
+    """Who watches in the arcade of these tests."""
+    return TestClient(Starlette(routes=routes(arcade.broadcasts, arcade.looks, arcade.files)))
 
 
 class Corners(torch.nn.Module):
@@ -171,19 +176,19 @@ def test_nudges_that_cannot_be_are_refused_in_a_sentence(text):
         ("chunk", {"agent": "pong", "nudges": "5.left"}, 400),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(place, asked, status):
-    answer = CLIENT.get(f"/arcade/{place}", params=asked)
+def test_what_cannot_be_is_refused_in_a_sentence(client, place, asked, status):
+    answer = client.get(f"/arcade/{place}", params=asked)
     assert answer.status_code == status
     assert answer.json()["error"].endswith(".")
 
 
-def test_where_the_line_for_a_look_is_full_one_more_is_refused(monkeypatch):
+def test_where_the_line_for_a_look_is_full_one_more_is_refused(arcade, client, monkeypatch):
     asked = {"agent": "pong", "seed": "3", "n": "1", "step": "2"}
-    monkeypatch.setattr(saliency_maps, "LOOKS", Admission(at_once=1, waiting=0))
-    with saliency_maps.LOOKS.turn():
-        assert CLIENT.get("/arcade/saliency", params=asked).status_code == 503
-    looks = CLIENT.get("/arcade/saliency", params=asked | {"most": "2"}).json()["looks"]
-    first = header_of(BROADCASTS.get(spec_of({"agent": "pong", "seed": "3"})).chunks[1].chunk)["first"]
+    monkeypatch.setattr(arcade.looks, "line", Admission(at_once=1, waiting=0))
+    with arcade.looks.line.turn():
+        assert client.get("/arcade/saliency", params=asked).status_code == 503
+    looks = client.get("/arcade/saliency", params=asked | {"most": "2"}).json()["looks"]
+    first = header_of(arcade.broadcasts.get(spec_of({"agent": "pong", "seed": "3"})).chunks[1].chunk)["first"]
     assert sorted(map(int, looks)) == [first + 2, first + 3]
     assert all(maps_in(packed).max((1, 2)).tolist() == [255, 255] for packed in looks.values())
 
@@ -194,9 +199,9 @@ def test_what_was_seen_is_kept_to_the_last_pixel():
         np.testing.assert_array_equal(sight_of(part).unpacked(), np.stack([moment.obs for moment in part]))
 
 
-def test_a_game_becomes_a_video_of_all_its_pictures(tmp_path):
+def test_a_game_becomes_a_video_of_all_its_pictures(arcade, tmp_path):
     """While it is played; the colours are those that H.264 keeps."""
-    broadcast = BROADCASTS.get(spec_of({"agent": "pendulum", "seed": "4"}))
+    broadcast = arcade.broadcasts.get(spec_of({"agent": "pendulum", "seed": "4"}))
     recording = mp4_of(broadcast, tmp_path / "game.mp4")
     episode = play(zoo.load("pendulum"), 4)
     drawn = list(render(zoo.load("pendulum"), episode).pictures)
@@ -211,31 +216,30 @@ def test_a_game_becomes_a_video_of_all_its_pictures(tmp_path):
 
 def test_a_game_that_breaks_off_becomes_no_video(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "AHEAD_SECONDS", 0.0)
-    broadcast = Broadcast(spec_of({"agent": "pendulum", "seed": "5"}), zoo.load("pendulum"))
+    broadcast = Broadcast(spec_of({"agent": "pendulum", "seed": "5"}), zoo.load("pendulum"), Scheduler(places=1))
     broadcast.leave()
     with pytest.raises(BrokenOff):
         mp4_of(broadcast, tmp_path / "game.mp4")
 
 
-def test_where_many_wait_for_videos_one_more_is_refused_in_a_sentence(monkeypatch):
-    monkeypatch.setattr(routes, "FILES", Admission(at_once=1, waiting=1))
-    with routes.FILES.turn():
-        waiting = [threading.Thread(target=make_video, args=(1,))]
+def test_where_many_wait_for_videos_one_more_is_refused_in_a_sentence(arcade, client, monkeypatch):
+    def make_video() -> None:
+        assert client.get("/arcade/video", params={"agent": "pendulum", "seed": "1"}).status_code == 200
+
+    monkeypatch.setattr(arcade.files, "line", Admission(at_once=1, waiting=1))
+    with arcade.files.line.turn():
+        waiting = [threading.Thread(target=make_video)]
         for thread in waiting:
             thread.start()
-        wait_until(lambda: routes.FILES.full, seconds=10)
-        answer = CLIENT.get("/arcade/video", params={"agent": "cartpole", "seed": "77"})
+        wait_until(lambda: arcade.files.line.full, seconds=10)
+        answer = client.get("/arcade/video", params={"agent": "cartpole", "seed": "77"})
         assert (answer.status_code, answer.json()["error"][-1]) == (503, ".")
     for thread in waiting:
         thread.join()
 
 
-def make_video(seed: int) -> None:
-    assert CLIENT.get("/arcade/video", params={"agent": "pendulum", "seed": str(seed)}).status_code == 200
-
-
-def test_a_game_becomes_a_moving_picture_in_its_colours_and_proportions():
-    answer = CLIENT.get("/arcade/gif", params={"agent": "pendulum", "seed": "1", "from": "0"})
+def test_a_game_becomes_a_moving_picture_in_its_colours_and_proportions(client):
+    answer = client.get("/arcade/gif", params={"agent": "pendulum", "seed": "1", "from": "0"})
     assert answer.headers["content-type"] == "image/gif"
     moving = Image.open(io.BytesIO(answer.content))
     assert moving.size == (500, 500)
@@ -248,12 +252,6 @@ def test_a_game_becomes_a_moving_picture_in_its_colours_and_proportions():
     moving.seek(0)
     drawn = next(iter(render(PENDULUM, play(PENDULUM, 1, max_steps=1)).pictures))
     assert np.abs(np.asarray(moving.convert("RGB")).astype(int) - drawn).max() < 4
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_games_left():
-    yield
-    BROADCASTS.end()
 
 
 def step_of(page: Page) -> int:
@@ -339,16 +337,16 @@ def test_an_agent_that_sees_no_picture_has_no_light(app, browser):
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_a_game_begins_while_its_page_is_loading():
+def test_a_game_begins_while_its_page_is_loading(arcade):
     async def page(request):
         return PlainTextResponse("the page")
 
-    routes = [Route("/", page), Route("/elsewhere", page)]
-    with TestClient(Starlette(routes=routes, middleware=[Middleware(Prefetch)])) as visitor:
+    pages, early = [Route("/", page), Route("/elsewhere", page)], Middleware(Prefetch, broadcasts=arcade.broadcasts)
+    with TestClient(Starlette(routes=pages, middleware=[early])) as visitor:
         refused = ("/?agent=nobody", "/?agent=cartpole&seed=-1", "/")
         for address in (*refused, "/?tab=retrain&agent=cartpole&seed=90211", "/elsewhere?agent=cartpole&seed=90211"):
             assert visitor.get(address).text == "the page"
         assert visitor.get("/?agent=cartpole&seed=90210").text == "the page"
         spec = spec_of({"agent": "cartpole", "seed": "90210"})
-        assert wait_until(lambda: BROADCASTS.found(spec), 30)
-    assert BROADCASTS.found(spec._replace(seed=90211)) is None
+        assert wait_until(lambda: arcade.broadcasts.found(spec), 30)
+    assert arcade.broadcasts.found(spec._replace(seed=90211)) is None

@@ -1,35 +1,31 @@
-"""The app: one package per tab, a theme, figures. `build()` makes the page, `LAUNCH` says how to serve it."""
+"""The app: one package per tab, a theme, figures. `build` makes the page, `launch_options` says how to serve it."""
 
-import logging
-import socket
 import sys
-import threading
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import gradio as gr
-import uvicorn
 from starlette.middleware import Middleware
 
 import zoo
 from playback.emulator_pool import use_emulator_pool
 from training.local import warm_up as warm_up_workers
-from ui import api, guard, how, modules
+from ui import api, gradio_internals, guard, health, how, modules
+from ui.arcade import Arcade
 from ui.board import routes as board_routes
-from ui.board.referee import referee
+from ui.gradio_internals import given, told_by
 from ui.guard import Guard
+from ui.play import routes as play_routes
 from ui.play import tab as play_tab
-from ui.play.routes import LIVE_ROUTES
-from ui.play.sessions import SESSIONS as PLAY_SESSIONS
 from ui.recordings import routes as recordings_routes
 from ui.retrain import publishing
 from ui.retrain import routes as retrain_routes
 from ui.retrain import tab as retrain_tab
-from ui.retrain.jobs import JOBS
+from ui.retrain.jobs import Jobs
 from ui.screen import PLAIN
 from ui.slash import EndWithSlash
-from ui.streaming.routes import ROUTES
-from ui.streaming.stream import BROADCASTS
+from ui.streaming import routes as broadcast_routes
 from ui.theme import CSS, THEME
 from ui.watch import tab as watch_tab
 from ui.watch.prefetch import Prefetch
@@ -41,46 +37,15 @@ SESSIONS = 256
 THREADS = 96
 """For handlers. Those of slow work hold 72 at most: pages and what is clicked on them never wait for one."""
 
-LAUNCH: dict[str, Any] = {
-    "theme": THEME,
-    "css": CSS,
-    "ssr_mode": False,
-    "run_history": False,
-    "show_error": False,
-    "enable_monitoring": False,
-    "mcp_server": api.MCP,
-    "footer_links": [],
-    "max_file_size": "1mb",
-    "state_session_capacity": SESSIONS,
-    "max_threads": THREADS,
-    "app_kwargs": {
-        "routes": [
-            *ROUTES,
-            *LIVE_ROUTES,
-            *recordings_routes.ROUTES,
-            *retrain_routes.ROUTES,
-            *zoo_routes.ROUTES,
-            *board_routes.ROUTES,
-            *how.ROUTES,
-            *modules.ROUTES,
-            *guard.ROUTES,
-        ],
-        "middleware": [Middleware(Guard), Middleware(Prefetch), Middleware(EndWithSlash)],
-    },
-}
-"""Keyword arguments of `Blocks.launch`."""
-
 QUEUE_SECONDS = 0.02
-"""How often the queue of clicks is looked at. Gradio does it a thousand times a second, and each time stops the games:
-only one thread of Python runs at once. With this a video of a game that is played for it takes a fifth less time."""
+"""How often the queue of clicks is looked at. With this instead of Gradio's own a video of a game that is played for it
+takes a fifth less time."""
 SILENT_SECONDS = 10
 """How long a visitor's machine may acknowledge nothing of what it is sent. One that loses its network says no goodbye,
 and the system would go on sending for a quarter of an hour. What computes for a page waits sooner, and goes on when the
 page is back: a tunnel on a train should lose nobody a training."""
-ENDING = threading.Event()
-"""Set once the app is asked to end."""
 LAST_SECONDS = 2
-"""How long what is under way may take to end then."""
+"""How long what is under way may take to end once the app is asked to."""
 WARM_UP_PAUSE_SECONDS = 3
 """Before each part of the warming up, which is for later visitors and holds up a page that is loading."""
 CACHE_SWEEP_SECONDS, CACHE_AGE_SECONDS = 600, 3600
@@ -94,9 +59,11 @@ MARQUEE = (
 )
 
 
-def build() -> gr.Blocks:
-    """The page, ready to launch."""
+def build() -> tuple[gr.Blocks, Arcade]:
+    """The page, ready to launch, and what its visitors share."""
     use_emulator_pool()
+    arcade = Arcade()
+    boards = arcade.referee is not None
     for error in zoo.broken_entries().values():
         print(f"an agent of the zoo is left out: {error}", file=sys.stderr)
     with gr.Blocks(
@@ -106,11 +73,11 @@ def build() -> gr.Blocks:
         kept = gr.BrowserState() if publishing.OFFERED else None  # out here: what is on a tab starts without its value
         with gr.Tabs() as tabs:
             with tab("Watch", "watch"):
-                challenge = watch_tab.build(page)
+                challenge = watch_tab.build(page, arcade.hub_agents, arcade.files, boards=boards)
             with tab("Play", "play"):
-                play_tab.build(page, tabs, challenge)
+                play_tab.build(page, tabs, challenge, boards=boards)
             with tab("Retrain", "retrain"):
-                retrain_tab.build(page, tabs, kept)
+                retrain_tab.build(page, tabs, kept, arcade.jobs)
             with tab("Zoo", "zoo"):
                 agents_tab.build(page, tabs)
             with tab("How it works", "how"):
@@ -119,13 +86,42 @@ def build() -> gr.Blocks:
         unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
         page.load(_arrive, None, tabs, **unqueued)
         marquee.tab(_return, None, tabs, trigger_mode="multiple", **unqueued)
-        page.unload(_leave)
-    for handler in page.fns.values():  # gradio's own too, which asks who has signed in
-        if any(event == "load" for _, event in handler.targets):
-            handler.queue = False  # no page waits for anybody's slow work
+        gradio_internals.when_left(page, given(_leave, arcade.jobs))
+    gradio_internals.answer_arrivals_at_once(page)
     page.queue(max_size=100, api_open=False)  # past the queue, nobody would notice a caller who has gone
-    page._queue.sleep_when_free = max(QUEUE_SECONDS, page._queue.sleep_when_free)
-    return page
+    gradio_internals.look_at_queue_every(page, QUEUE_SECONDS)
+    return page, arcade
+
+
+def launch_options(arcade: Arcade) -> dict[str, Any]:
+    """Keyword arguments of `Blocks.launch`."""
+    routes = [
+        *broadcast_routes.routes(arcade.broadcasts, arcade.looks, arcade.files),
+        *play_routes.routes(arcade.sessions, arcade.broadcasts),
+        *recordings_routes.ROUTES,
+        *retrain_routes.routes(arcade.jobs),
+        *zoo_routes.ROUTES,
+        *board_routes.routes(arcade.referee),
+        *how.ROUTES,
+        *modules.ROUTES,
+        *health.routes(arcade.broadcasts, arcade.sessions),
+        *guard.ROUTES,
+    ]
+    middleware = [Middleware(Guard), Middleware(Prefetch, broadcasts=arcade.broadcasts), Middleware(EndWithSlash)]
+    return {
+        "theme": THEME,
+        "css": CSS,
+        "ssr_mode": False,
+        "run_history": False,
+        "show_error": False,
+        "enable_monitoring": False,
+        "mcp_server": api.MCP,
+        "footer_links": [],
+        "max_file_size": "1mb",
+        "state_session_capacity": SESSIONS,
+        "max_threads": THREADS,
+        **gradio_internals.before_gradios_own(routes, middleware),
+    }
 
 
 def tab(label: str, name: str) -> gr.Tab:
@@ -142,43 +138,27 @@ def _arrive(request: gr.Request) -> Any:  # noqa: ANN401
 
 def _return(event: gr.EventData) -> Any:  # noqa: ANN401
     """The tab that the visitor has gone back to."""
-    return _opened(event._data.get("tab") if isinstance(event._data, dict) else None)
+    return _opened(told_by(event).get("tab"))
 
 
 def _opened(name: object) -> Any:  # noqa: ANN401
     return gr.Tabs(selected=name) if name in TABS else gr.skip()
 
 
-def _leave(request: gr.Request) -> None:
-    JOBS.leave_page(request.session_hash, keep=publishing.OFFERED)  # a visitor may be away to sign in
+def _leave(jobs: Jobs, request: gr.Request) -> None:
+    jobs.leave_page(request.session_hash, keep=publishing.OFFERED)  # a visitor may be away to sign in
 
 
-def give_up_silent_connections(server: uvicorn.Server) -> None:
-    """Closes connections that have been silent for SILENT_SECONDS, which ends what was under way for them."""
-    if not hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux alone has it
-        return
-    for each in server.servers:
-        for listening in each.sockets:  # what it accepts inherits the option
-            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000)
-
-
-def close(page: gr.Blocks) -> None:
+def close(page: gr.Blocks, arcade: Arcade) -> None:
     """Ends what is under way for visitors, and then the server, which tidies up. Whatever takes longer is cut off."""
-    ENDING.set()
-    JOBS.end()
-    PLAY_SESSIONS.end()
-    BROADCASTS.end()
-    if judge := referee():
-        judge.end()
-    page.server.config.timeout_graceful_shutdown = LAST_SECONDS
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # gradio's streams never end, which is no error
-    page.close(verbose=False)
+    arcade.close()  # first: the server waits for all whom it still answers
+    gradio_internals.close(page, LAST_SECONDS)
 
 
-def warm_up() -> None:
+def warm_up(arcade: Arcade) -> None:
     """Does ahead what visitors would wait for, one thing at a time: whoever comes meanwhile waits for one at most."""
-    for prepare in (watch_tab.warm_up, warm_up_workers, how.lesson, _download_agents):
-        if ENDING.wait(WARM_UP_PAUSE_SECONDS):
+    for prepare in (partial(watch_tab.warm_up, arcade.broadcasts), warm_up_workers, how.lesson, _download_agents):
+        if arcade.ending.wait(WARM_UP_PAUSE_SECONDS):
             return
         prepare()
 

@@ -20,9 +20,6 @@ from a3c_core.agent import Agent
 from playback.episode import play, render
 from playback.video import write_mp4
 
-GAMES_AT_ONCE = threading.Semaphore(2)
-"""Playing and encoding take a core each. No longer work shares these turns: somebody waits for each game."""
-
 
 class Recording(NamedTuple):
     """A game as a video file, with its numbers."""
@@ -44,9 +41,8 @@ class Recording(NamedTuple):
 def record(agent: Agent, seed: int, video: Path, *, title: str) -> Recording:
     """Plays one game with the likeliest actions and writes it to `video`. Raises ValueError for a seed that is no
     scoring seed."""
-    with GAMES_AT_ONCE:
-        episode = play(agent, seed)
-        write_mp4(render(agent, episode), video, title=title, comment=episode.outcome, small=True)
+    episode = play(agent, seed)
+    write_mp4(render(agent, episode), video, title=title, comment=episode.outcome, small=True)
     return Recording(video, agent.recipe.env, seed, episode.rewards.cumsum(), episode.values)
 
 
@@ -98,9 +94,6 @@ def scratch() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="a3c-arcade-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
-
-
-SHELF = Shelf(size=64)
 
 
 @contextmanager

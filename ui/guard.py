@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ui.gradio_internals import API, UNNEEDED
 from ui.visitors import ON_A_SPACE
 
 HOSTS = "A3C_HOSTS"
@@ -27,9 +28,7 @@ PRIVATE = (".localhost", ".local", ".lan", ".internal", ".home.arpa", ".localdom
 SAFE = ("GET", "HEAD", "OPTIONS")
 MOST_BYTES = 2**16
 """Of what is posted; the largest that the page itself does are some settings."""
-MCP = "/gradio_api/mcp"
-CLOSED = ("upload", "component_server", "process_recording", "deep_link")
-"""What gradio offers to anybody and this page does not need: files to keep, videos to cut, snapshots of the page."""
+MCP = f"{API}/mcp"
 
 
 class Guard:
@@ -153,5 +152,5 @@ def closed(request: Request) -> Response:
     return told(404, "This arcade takes no files.")
 
 
-ROUTES = [Route(f"/gradio_api/{name}{end}", closed, methods=["GET", "POST"]) for name in CLOSED for end in ("", "/")]
+ROUTES = [Route(f"{API}/{name}{end}", closed, methods=["GET", "POST"]) for name in UNNEEDED for end in ("", "/")]
 """Before gradio's own."""

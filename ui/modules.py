@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from ui.gradio_internals import ROOT, naming_events
+
 HERE = Path(__file__).parent
 IMPORT = re.compile(r'^import .* from "(.*)";$', re.MULTILINE)
 FOREVER = "public, max-age=31536000, immutable"
@@ -43,12 +45,10 @@ def version() -> str:
 
 
 def mounted(module: str, *events: str) -> str:
-    """The `js_on_load` of a component whose script is that module's `mount`. Gradio wants the events that it triggers
-    named here."""
-    named = f" // triggers {', '.join(map(repr, events))}" if events else ""
+    """The `js_on_load` of a component whose script is that module's `mount`, and which has these events of its own."""
     return (
         f"{imported(module)}.then(\n"
-        f"  ({{ mount }}) => mount({{ element, props, watch, trigger }}),{named}\n"
+        f"  ({{ mount }}) => mount({{ element, props, watch, trigger }}),{naming_events(events)}\n"
         '  () => element.append("A part of the page could not be fetched. Reload it in a moment."),\n);'
     )
 
@@ -61,7 +61,7 @@ def calling(module: str, function: str, *values: object) -> str:
 
 def imported(module: str) -> str:
     """The expression that imports a module, relative to wherever the app is."""
-    return f'import(`${{(window.gradio_config?.root || "").replace(/\\/$/, "")}}/arcade/js/{version()}/{module}`)'
+    return f"import(`${{{ROOT}}}/arcade/js/{version()}/{module}`)"
 
 
 @cache

@@ -11,6 +11,7 @@ from huggingface_hub import constants
 from ui.episodes import Recording
 from ui.figures import number
 from ui.games import game_of
+from ui.gradio_internals import told_by
 from ui.modules import mounted
 from ui.streaming.takeovers import MOST_LETTERS
 
@@ -24,7 +25,7 @@ LONGEST_QUERY = 2 * MOST_LETTERS
 
 def query_of(event: gr.EventData) -> dict[str, str]:
     """The query that a page's script tells with an event, as `visit` does; empty where it tells none."""
-    told = event._data.get("query") if isinstance(event._data, dict) else None
+    told = told_by(event).get("query")
     return dict(parse_qsl(told)) if isinstance(told, str) and len(told) < LONGEST_QUERY else {}
 
 

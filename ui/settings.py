@@ -10,6 +10,7 @@ import gradio as gr
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 from ui.games import game_of
+from ui.gradio_internals import taking_anything
 
 TRAINABLE = ("cartpole", "pendulum")
 """Recipes that learn within minutes on a small machine."""
@@ -20,10 +21,10 @@ def choice(options: list[Any], *, label: str, info: str | None = None, value: ob
 
     `marks` are its elem_id or elem_classes.
     """
-    radio = gr.Radio(options, label=label, info=info, **marks)
-    radio.preprocess = lambda payload: payload
     first = options[0]
-    radio.value = value or (first[1] if isinstance(first, tuple) else first)
+    chosen = value or (first[1] if isinstance(first, tuple) else first)
+    radio = gr.Radio(options, value=chosen, label=label, info=info, **marks)
+    taking_anything(radio)
     return radio
 
 

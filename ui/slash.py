@@ -4,7 +4,8 @@
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HEAD = b"<head>"
+from ui.gradio_internals import HEAD
+
 SCRIPT = (
     b'<script>if (!location.pathname.endsWith("/"))'
     b' history.replaceState(null, "", location.pathname + "/" + location.search + location.hash);</script>'

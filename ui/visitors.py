@@ -8,7 +8,6 @@ import os
 from ipaddress import IPv6Address, ip_address, ip_network
 
 import gradio as gr
-from gradio.route_utils import get_root_url
 from starlette.requests import Request
 
 ON_A_SPACE = "SPACE_ID" in os.environ
@@ -35,11 +34,3 @@ def counted(host: str) -> str | None:
     if address.is_loopback:
         return None
     return str(address if address.version == 4 else ip_network((address.packed, NETWORK_BITS), strict=False))
-
-
-def root_of(request: gr.Request | None) -> str:
-    """The address of the page as its visitor sees it, without a slash at its end; empty where nobody asked."""
-    if request is None:
-        return ""
-    asked = request.request
-    return get_root_url(asked, asked.url.path, asked.scope.get("root_path") or asked.app.root_path)

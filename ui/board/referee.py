@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from datetime import date
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -30,8 +29,6 @@ from ui.streaming.stream import BrokenOff
 SETTING = "A3C_BOARD"
 """The environment variable with the directory that keeps the boards, or `off`; without it memory keeps them."""
 OFF = "off"
-CHECKS = Admission(at_once=1, waiting=6)
-"""Visitors' games that are played again: one takes a core for some seconds, half an hour of Atari for a minute."""
 END_SECONDS = 2.0
 """How long the end of the process waits for a game of an agent to end."""
 
@@ -49,6 +46,8 @@ class Referee:
     """Plays games again and keeps the boards."""
 
     def __init__(self, store: Store) -> None:
+        self.checks = Admission(at_once=1, waiting=6)
+        """Visitors' games that are played again: one takes a core for some seconds, half an hour of Atari a minute."""
         self._store = store
         self._ending = threading.Event()
         self._agents: threading.Thread | None = None
@@ -67,7 +66,7 @@ class Referee:
         Raises Refused and Declined, with a sentence, Busy, and what `replay` raises.
         """
         spec, claimed = fair_spec(asked), claim_of(asked)
-        with CHECKS.turn():
+        with self.checks.turn():
             outcome = replay(asked, self._go_on)
         if claimed is not None and not math.isclose(claimed, outcome.score, abs_tol=1e-6):
             raise Declined(f"Played again, this game scores {shown(outcome.score)}, not {claimed:,g}.")
@@ -176,9 +175,8 @@ def asked_board(asked: Mapping[str, str]) -> Board:
     return Board(env, day)
 
 
-@cache
-def referee() -> Referee | None:
-    """The arcade's, as its host wants it; None where there are to be no boards."""
+def referee_of_host() -> Referee | None:
+    """One that keeps the boards where the host wants them; None where there are to be none."""
     place = os.environ.get(SETTING, "").strip()
     if place.lower() == OFF:
         return None

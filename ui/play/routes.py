@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -14,20 +13,11 @@ from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 from ui.play.controls import AGENT, CONTROLS, WORDS
-from ui.play.sessions import SESSIONS, Stream, Taken
+from ui.play.sessions import Sessions, Stream, Taken
 from ui.play.taken import TakenGame
 from ui.streaming.chunks import MOST_STEPS, EpisodeSpec
-from ui.streaming.routes import (
-    FAILURES,
-    GAME_THREADS,
-    LAST_SEED,
-    Refused,
-    answer_to,
-    number,
-    refusal,
-    spec_of,
-)
-from ui.streaming.stream import BROADCASTS, Full, agent_of
+from ui.streaming.routes import FAILURES, LAST_SEED, Refused, answer_to, number, refusal, spec_of
+from ui.streaming.stream import Broadcasts, Full
 from ui.visitors import address_of
 from zoo.hub import HubError
 
@@ -79,43 +69,43 @@ def rival_of(match: Match) -> EpisodeSpec | None:
     return spec_of({"agent": name, "seed": str(match.seed)}) if name else None
 
 
-async def live(request: Request) -> Response:
+async def live(sessions: Sessions, request: Request) -> Response:
     """POST /arcade/live?play=breakout&seed=7&speed=100: a game to play, as a stream; closing it ends the game."""
     try:
         match = match_of(request.query_params)
-        return Stream(SESSIONS.open(match.recipe, match.seed, match.speed, address_of(request)))
+        return Stream(sessions, sessions.open(match.recipe, match.seed, match.speed, address_of(request)))
     except Refused as error:
         return refusal(400, str(error))
     except Taken as error:
         return refusal(503, str(error))
 
 
-async def take_over(request: Request) -> Response:
+async def take_over(sessions: Sessions, broadcasts: Broadcasts, request: Request) -> Response:
     """POST /arcade/takeover?agent=breakout&seed=7&from=412: the controls of an agent's game from that step on, as a
     stream; closing it ends the game."""
     asked = request.query_params
     try:
         spec, step = spec_of(asked), number(asked, "from", 0, MOST_STEPS - 1)
-        agent = await to_thread.run_sync(agent_of, spec, limiter=GAME_THREADS)
+        agent = await broadcasts.agent(spec)
         if agent.recipe.env not in CONTROLS:
             raise Refused(f"{agent.recipe.env} cannot be played by hand. Take over one of the other games.")
         speed = speed_of(asked, agent.recipe.env)
         make = partial(TakenGame, spec, agent, step)
-        return Stream(SESSIONS.open(agent.recipe, spec.seed, speed, address_of(request), make))
+        return Stream(sessions, sessions.open(agent.recipe, spec.seed, speed, address_of(request), make))
     except Taken as error:
         return refusal(503, str(error))
     except FAILURES as failure:
         return refusal(*answer_to(failure, asked))
 
 
-async def keys(request: Request) -> Response:
+async def keys(sessions: Sessions, request: Request) -> Response:
     """POST /arcade/live/keys?id=...&n=3&held=left.fire: what is held in a live game, or `agent` where the controls are
     handed back; without `held`, a pause."""
     asked = request.query_params
     name = asked.get("id", "")
-    game = SESSIONS.get(name)
+    game = sessions.get(name)
     if game is None:
-        return Response(status_code=204) if SESSIONS.ended(name) else refusal(404, "There is no such game.")
+        return Response(status_code=204) if sessions.ended(name) else refusal(404, "There is no such game.")
     try:
         game.hear(number(asked, "n", 0, MOST_MESSAGES), held_of(asked.get("held")))
     except Refused as error:
@@ -133,7 +123,7 @@ def held_of(text: str | None) -> list[str] | None:
     return None if text is None else words
 
 
-async def rival(request: Request) -> Response:
+async def rival(broadcasts: Broadcasts, request: Request) -> Response:
     """GET /arcade/rival?play=breakout&seed=7, or ?agent=breakout&seed=7: the agent's return so far; each question lets
     it play on a bit."""
     asked = request.query_params
@@ -141,7 +131,7 @@ async def rival(request: Request) -> Response:
         spec = spec_of(asked) if "agent" in asked else rival_of(match_of(asked))
         if spec is None:
             return refusal(404, "The zoo has no agent for this game yet.")
-        game = await to_thread.run_sync(BROADCASTS.get, spec, address_of(request), limiter=GAME_THREADS)
+        game = await broadcasts.begun(spec, address_of(request))
     except Refused as error:
         return refusal(400, str(error))
     except (Full, HubError, CheckpointError, OSError):
@@ -153,9 +143,11 @@ async def rival(request: Request) -> Response:
     return JSONResponse({"agent": spec.agent, "return": game.total, "over": over})
 
 
-LIVE_ROUTES = [
-    Route("/arcade/live", live, methods=["POST"]),
-    Route("/arcade/takeover", take_over, methods=["POST"]),
-    Route("/arcade/live/keys", keys, methods=["POST"]),
-    Route("/arcade/rival", rival),
-]
+def routes(sessions: Sessions, broadcasts: Broadcasts) -> list[Route]:
+    """What is asked for while visitors play these games."""
+    return [
+        Route("/arcade/live", partial(live, sessions), methods=["POST"]),
+        Route("/arcade/takeover", partial(take_over, sessions, broadcasts), methods=["POST"]),
+        Route("/arcade/live/keys", partial(keys, sessions), methods=["POST"]),
+        Route("/arcade/rival", partial(rival, broadcasts)),
+    ]

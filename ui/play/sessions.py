@@ -1,12 +1,12 @@
 """Live games: a visitor plays, and the server keeps the time. A game lives in the stream that shows it."""
 
 import asyncio
-import atexit
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 from starlette.responses import StreamingResponse
@@ -26,10 +26,6 @@ AT_ONCE = 12
 """Live games."""
 PER_ADDRESS = 4
 """Live games of one address."""
-THREADS = CapacityLimiter(4)
-"""Emulators that compute at the same moment."""
-GETTING_READY = CapacityLimiter(2)
-"""Games that are played up to where a visitor takes over, at the same moment."""
 MOST_SECONDS = 600.0
 """How long a visitor plays one game."""
 STAY_SECONDS = 1200.0
@@ -51,13 +47,29 @@ class Taken(Full):
     """There is no place for this visitor; the message says why."""
 
 
+class Threads(NamedTuple):
+    """What live games share of the machine."""
+
+    playing: CapacityLimiter
+    """Emulators that compute at the same moment."""
+    getting_ready: CapacityLimiter
+    """Games that are played up to where a visitor takes over, at the same moment."""
+
+
 class Session:
     """A visitor's game, paused until the visitor's page says what is held; `make` makes it, unless it is a new one."""
 
     def __init__(
-        self, recipe: Recipe, seed: int, percent: int, address: str | None = None, make: MakeGame | None = None
+        self,
+        recipe: Recipe,
+        seed: int,
+        percent: int,
+        threads: Threads,
+        address: str | None = None,
+        make: MakeGame | None = None,
     ) -> None:
         self.address = address
+        self._threads = threads
         self._make = make or partial(Game, recipe, seed)
         self.id = secrets.token_urlsafe(16)
         self.recipe, self.seed = recipe, seed
@@ -88,8 +100,8 @@ class Session:
 
     async def messages(self) -> AsyncIterator[bytes]:
         """The stream: it opens the game, runs its clock and ends with it."""
-        self.game = await to_thread.run_sync(self._make, limiter=THREADS)
-        while not await to_thread.run_sync(self.game.get_ready, limiter=GETTING_READY):
+        self.game = await to_thread.run_sync(self._make, limiter=self._threads.playing)
+        while not await to_thread.run_sync(self.game.get_ready, limiter=self._threads.getting_ready):
             pass
         if self.game.over:
             yield framed(ended("The game is over before that step. Take over at an earlier one."))
@@ -108,7 +120,7 @@ class Session:
             due = max(due, clock() - 1 / self.rate) + 1 / self.rate  # a clock that is late runs on, it does not race
             await asyncio.sleep(due - clock())
             if not self._paused and clock() < self._doubtful_from:
-                yield framed(await to_thread.run_sync(self.game.step, limiter=THREADS))
+                yield framed(await to_thread.run_sync(self.game.step, limiter=self._threads.playing))
                 paused_at = clock()
 
     def patience(self) -> asyncio.Timeout:
@@ -127,28 +139,11 @@ class Session:
         return min(asyncio.get_running_loop().time() + wait, self._stays_until)
 
 
-class Stream(StreamingResponse):
-    """A live game as the answer to a request; when the connection closes, the game ends."""
-
-    def __init__(self, live: Session) -> None:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(live.messages(), media_type="application/octet-stream", headers=headers)
-        self.live = live
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            async with self.live.patience():
-                await super().__call__(scope, receive, send)
-        except TimeoutError:
-            pass
-        finally:
-            SESSIONS.close(self.live)
-
-
 class Sessions:
     """All live games, by their secret names."""
 
     def __init__(self) -> None:
+        self._threads = Threads(playing=CapacityLimiter(4), getting_ready=CapacityLimiter(2))
         self._games: dict[str, Session] = {}
         self._ended: deque[str] = deque(maxlen=4 * AT_ONCE)
 
@@ -163,7 +158,7 @@ class Sessions:
             raise Taken("Too many games are being played right now. Please try again in a few minutes.")
         if address is not None and sum(live.address == address for live in self._games.values()) >= PER_ADDRESS:
             raise Taken(f"{PER_ADDRESS} games are being played from your address. Please wait until one is over.")
-        live = Session(recipe, seed, percent, address, make)
+        live = Session(recipe, seed, percent, self._threads, address, make)
         self._games[live.id] = live
         return live
 
@@ -187,5 +182,19 @@ class Sessions:
             self.close(live)
 
 
-SESSIONS = Sessions()
-atexit.register(SESSIONS.end)
+class Stream(StreamingResponse):
+    """A live game as the answer to a request; when the connection closes, the game ends."""
+
+    def __init__(self, sessions: Sessions, live: Session) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(live.messages(), media_type="application/octet-stream", headers=headers)
+        self.sessions, self.live = sessions, live
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with self.live.patience():
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            pass
+        finally:
+            self.sessions.close(self.live)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from ui.board.days import seed_of, today
-from ui.board.referee import referee
 from ui.games import game_of
+from ui.gradio_internals import told_by
 from ui.modules import mounted
 from ui.play.controls import CONTROLS
 from ui.play.routes import PLAYABLE, SPEEDS, match_of, rival_of
@@ -34,20 +34,20 @@ class Setup(NamedTuple):
     about: str
 
 
-def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge) -> None:
-    """Lays out the tab and wires it, and the button of the Watch tab that leads here."""
+def build(page: gr.Blocks, tabs: gr.Tabs, challenge: Challenge, *, boards: bool) -> None:
+    """Lays out the tab and wires it, and the button of the Watch tab that leads here; `boards` says whether there are
+    any."""
     first = set_up({})
     with gr.Column(elem_classes="cabinet"):
         with gr.Column(elem_classes="arena"):
             screen = human("play-screen", first.screen)
-            rival = player("play-rival")
-            rival.visible = False
+            rival = player("play-rival", visible=False)
         with gr.Column(elem_classes="controls"):
             games = [(game_of(recipe.env).name, name) for name, recipe in PLAYABLE.items()]
             game = choice(games, label="Game", elem_id="play-game", elem_classes="games")
             seed = gr.Number(0, label="Seed", info="The agent plays the same seed.", elem_id="play-seed")
             another = gr.Button("Another seed", elem_classes="quiet")
-            todays = gr.Button("Today’s game", elem_classes="quiet", visible=referee() is not None)
+            todays = gr.Button("Today’s game", elem_classes="quiet", visible=boards)
             speed = choice([(word, percent) for percent, word in SPEED_WORDS.items()], label="Speed")
             about = gr.HTML(first.about, elem_id="play-about", elem_classes="verdict", **PLAIN)
 
@@ -144,7 +144,7 @@ def playable_of(agent: object) -> str | None:
 
 def show_rival(event: gr.EventData) -> dict[str, Any]:
     """The agent's game beside the visitor's, which is over; none where the zoo has no agent."""
-    told = event._data if isinstance(event._data, dict) else {}
+    told = told_by(event)
     try:
         spec = rival_of(match_of({"play": str(told.get("play")), "seed": str(told.get("seed"))}))
     except Refused as error:

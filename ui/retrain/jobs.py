@@ -180,6 +180,3 @@ class Jobs:
         with self._lock:
             self._runs.pop(run.id, None)
         shutil.rmtree(run.directory, ignore_errors=True)
-
-
-JOBS = Jobs()

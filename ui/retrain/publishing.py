@@ -10,7 +10,7 @@ from a3c_core.checkpoint import CheckpointError
 from training.publish import Publication
 from training.publish import publish as publish_agent
 from ui.admission import PerVisitor, TooMany
-from ui.retrain.jobs import JOBS
+from ui.retrain.jobs import Jobs
 from ui.screen import link_to
 from ui.settings import name_of, refusal
 from ui.status import status_of
@@ -26,9 +26,8 @@ GAMES = 100
 """That score an agent before it is published."""
 AT_ONCE = 4
 """Visitors who publish at the same time: most of it is waiting for the Hub."""
-OF_ONE_VISITOR = PerVisitor(2, "agents are being published")
-SCORING = threading.Semaphore(1)
-"""It takes a core, and no turn of those that show a visitor's agent before and after its training."""
+EACH = 2
+"""Publications of one visitor that may be under way or waiting."""
 LEAVING = "() => sessionStorage.setItem('signing-in', 'yes')"
 RETURNING = """(kept) => {
   const back = sessionStorage.getItem("signing-in");
@@ -46,30 +45,40 @@ def build() -> gr.Button:
     return gr.Button("Publish to my account", elem_classes="quiet", elem_id="publish")
 
 
-def publish(
-    run_id: str | None,
-    profile: gr.OAuthProfile | None,
-    token: gr.OAuthToken | None,
-    request: gr.Request | None = None,
-) -> Iterator[str]:
-    """Scores the agent of a visitor's run and publishes it as the visitor; the token is used and forgotten."""
-    run = JOBS.found(run_id, request)
-    if run is None or not run.outcome:
-        raise refusal("Train an agent first: there is none to publish.")
-    if profile is None or token is None:
-        raise refusal("Sign in with Hugging Face first, with the button above.")
-    name = name_of(run.recipe)
-    repo = hub.repository_of(name, run.recipe.env, profile.username)
-    try:
-        with OF_ONE_VISITOR.one(address_of(request)):
-            yield status_of(f"Playing {GAMES} games to score your agent.")
-            with SCORING:
-                publication = Publication.of_run(run.checkpoint, name, summary=SUMMARY, episodes=GAMES)
-            yield status_of(f"Recording a game and uploading to {repo}.")
-            publish_agent(publication, repo, token=token.token)
-    except TooMany as error:
-        raise refusal(str(error)) from None
-    except (CheckpointError, OSError) as error:
-        yield status_of(f"{words_of(error)} {UNPUBLISHED}")
-        return
-    yield f'<p role="status">Published: {link_to(repo)}</p>'
+class Publisher:
+    """Publishes visitors' agents."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._of_one_visitor = PerVisitor(EACH, "agents are being published")
+        self._scoring = threading.Semaphore(1)
+        """It takes a core, and no turn of those that show a visitor's agent before and after its training."""
+
+    def publish(
+        self,
+        run_id: str | None,
+        profile: gr.OAuthProfile | None,
+        token: gr.OAuthToken | None,
+        request: gr.Request | None = None,
+    ) -> Iterator[str]:
+        """Scores the agent of a visitor's run and publishes it as the visitor; the token is used and forgotten."""
+        run = self._jobs.found(run_id, request)
+        if run is None or not run.outcome:
+            raise refusal("Train an agent first: there is none to publish.")
+        if profile is None or token is None:
+            raise refusal("Sign in with Hugging Face first, with the button above.")
+        name = name_of(run.recipe)
+        repo = hub.repository_of(name, run.recipe.env, profile.username)
+        try:
+            with self._of_one_visitor.one(address_of(request)):
+                yield status_of(f"Playing {GAMES} games to score your agent.")
+                with self._scoring:
+                    publication = Publication.of_run(run.checkpoint, name, summary=SUMMARY, episodes=GAMES)
+                yield status_of(f"Recording a game and uploading to {repo}.")
+                publish_agent(publication, repo, token=token.token)
+        except TooMany as error:
+            raise refusal(str(error)) from None
+        except (CheckpointError, OSError) as error:
+            yield status_of(f"{words_of(error)} {UNPUBLISHED}")
+            return
+        yield f'<p role="status">Published: {link_to(repo)}</p>'

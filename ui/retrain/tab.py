@@ -6,32 +6,28 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from a3c_core.agent import Agent
-from a3c_core.checkpoint import CheckpointError, load_agent
 from a3c_core.recipe import Recipe
 from training.log import Progress, read_log
 from training.recipes import RECIPES
-from ui.admission import PerVisitor, TooMany
-from ui.episodes import record
 from ui.figures import number
 from ui.games import game_of
+from ui.gradio_internals import given
 from ui.modules import calling, mounted
 from ui.retrain import publishing
 from ui.retrain.address import GAME, is_named, named_in, shipped
 from ui.retrain.archive import archive_of
+from ui.retrain.comparisons import Comparisons
 from ui.retrain.history import PastTraining, lines, with_run
-from ui.retrain.jobs import JOBS, Run
+from ui.retrain.jobs import Jobs, Run
 from ui.retrain.learning import learning_curve, vital_curves
 from ui.retrain.lessons import LESSONS, SHIPPED, Lesson, lesson_of, taught
-from ui.retrain.train import TOO_HIGH, UNCHANGED, View, throw_away, train
-from ui.screen import PLAIN, Shot, into_view, query_of, screen, show
+from ui.retrain.train import UNCHANGED, View, throw_away, train
+from ui.screen import PLAIN, into_view, query_of, screen
 from ui.settings import SETTINGS, TRAINABLE, VISIBLE, Choice, Setting, choice, choices, name_of, refusal
 from ui.status import status_of
-from ui.visitors import address_of
 
 READY = "CartPole takes seconds, Pendulum about a minute; five minutes at most."
 IDLE = "Nothing is being trained."
-COMPARISONS = PerVisitor(4, "games before and after a training are being recorded")
 TRAIN_TOLD = (
     "Trains an agent and reports its progress a few times a second. The arguments: the game ("
     + " or ".join(TRAINABLE)
@@ -50,10 +46,10 @@ class Figures(NamedTuple):
     clear: Any = UNCHANGED
 
 
-def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
+def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None, jobs: Jobs) -> None:
     """Lays out the tab and wires it; `kept` is where the browser notes the visitor's run while the page signs in."""
     first = RECIPES[TRAINABLE[0]]
-    run_id = gr.State(delete_callback=JOBS.discard)
+    run_id = gr.State(delete_callback=jobs.discard)
     earlier = gr.State([])
     with gr.Column(elem_classes="cabinet"):
         with gr.Column(elem_classes="lessons"):
@@ -93,10 +89,11 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
     asked = quiet | {"concurrency_limit": 8}
     unqueued = quiet | {"queue": False}  # where nothing is refused: gradio shows no sentence of these
+    compare = Comparisons(jobs).compare
     compared = {"fn": compare, "inputs": run_id, "outputs": [stage, status, again], "show_progress": "hidden"}
     laid_out = [game, lesson, says, figure, vitals, clear, *boxes]
     game.input(preset, [game, earlier], laid_out, **unqueued)
-    lesson.input(teach, [lesson, game, run_id, earlier], laid_out, **asked)
+    lesson.input(given(teach, jobs), [lesson, game, run_id, earlier], laid_out, **asked)
     own = {"fn": None, "js": "() => [null, '']", "outputs": [lesson, says], "api_visibility": "private"}
     of_lesson = [each for each, setting in zip(boxes, SETTINGS, strict=True) if setting.field not in ("steps", "seed")]
     gr.on([each.input for each in of_lesson], **own)  # what a visitor sets is no lesson any more
@@ -104,9 +101,9 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     page.load(arrive, None, laid_out, **unqueued).then(**addressed, api_visibility="private")
     says.visit(come_back, earlier, laid_out, trigger_mode="multiple", **unqueued)
     gr.on([game.change, *(each.change for each in boxes)], **addressed, api_visibility="private")
-    clear.click(forget, [game, run_id, earlier], [earlier, figure, clear, past], **unqueued)
+    clear.click(given(forget, jobs), [game, run_id, earlier], [earlier, figure, clear, past], **unqueued)
     training = train_button.click(
-        train,
+        given(train, jobs),
         [run_id, earlier, game, *boxes],
         view,
         api_name="train",
@@ -117,12 +114,12 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
     training.then(ready, [run_id, earlier], [train_button, stop_button, clear, past], **unqueued)
     training.success(**compared, api_name="compare", concurrency_limit=8)
     again.click(**compared, api_visibility="private", concurrency_limit=8)
-    looked = past.input(look_back, [past, earlier], view, **asked)
+    looked = past.input(given(look_back, jobs), [past, earlier], view, **asked)
     looked.success(**compared, api_visibility="private", concurrency_limit=8)
     if publish:
         publish.click(js=into_view("train-status"))
         publish.click(
-            publishing.publish,
+            publishing.Publisher(jobs).publish,
             run_id,
             status,
             show_progress="hidden",
@@ -130,8 +127,8 @@ def build(page: gr.Blocks, tabs: gr.Tabs, kept: gr.BrowserState | None) -> None:
             concurrency_limit=publishing.AT_ONCE,
         )
         training.success(lambda run_id: run_id, run_id, kept, **unqueued)
-        page.load(restore, kept, [tabs, game, *boxes, *view], js=publishing.RETURNING, **unqueued)
-    stop_button.click(stop, run_id, status, queue=False, show_progress="hidden", api_name="stop")
+        page.load(given(restore, jobs), kept, [tabs, game, *boxes, *view], js=publishing.RETURNING, **unqueued)
+    stop_button.click(given(stop, jobs), run_id, status, queue=False, show_progress="hidden", api_name="stop")
 
 
 def box(setting: Setting | Choice, recipe: Recipe) -> gr.Number | gr.Radio:
@@ -153,11 +150,13 @@ def preset(game: object, earlier: Sequence[PastTraining] = ()) -> list[Any]:
     return laid_out(SHIPPED, name, recipe, cleared(recipe, earlier))
 
 
-def teach(name: object, game: object, run_id: str | None, earlier: Sequence[PastTraining] = ()) -> list[Any]:
+def teach(
+    jobs: Jobs, name: object, game: object, run_id: str | None, earlier: Sequence[PastTraining] = ()
+) -> list[Any]:
     """The settings of a lesson. Raises gr.Error, with a sentence, for one that is not on offer."""
     lesson = lesson_of(name)
     chosen, recipe = taught(lesson, game)
-    run = JOBS.get(run_id)
+    run = jobs.get(run_id)
     stays = game == chosen and run is not None and run.recipe.env == recipe.env
     return laid_out(lesson, chosen, recipe, Figures() if stays else cleared(recipe, earlier))
 
@@ -198,14 +197,14 @@ def cleared(recipe: Recipe, earlier: Sequence[PastTraining]) -> Figures:
 
 
 def forget(
-    game: object, run_id: str | None, earlier: Sequence[PastTraining]
+    jobs: Jobs, game: object, run_id: str | None, earlier: Sequence[PastTraining]
 ) -> tuple[list[PastTraining], Any, Any, Any]:
     """Throws the visit's earlier trainings away; the one that is on display stays."""
-    run = JOBS.get(run_id)
+    run = jobs.get(run_id)
     chosen, recipe = taught(SHIPPED, game)
     on_display = run is not None and name_of(run.recipe) == chosen
     kept = [each for each in earlier if run is not None and each.run_id == run.id]
-    throw_away(earlier, kept)
+    throw_away(jobs, earlier, kept)
     curve = learning_curve(run.recipe, read_log(run.checkpoint)) if on_display else learning_curve(recipe)
     return kept, curve, gr.update(visible=False), gr.update(visible=False)
 
@@ -223,9 +222,9 @@ def words_of(each: PastTraining) -> str:
     return f"{game_of(each.env).name}, {each.line.words}: {number(each.line.y[-1])}"
 
 
-def restore(run_id: str | None, request: gr.Request) -> list[Any]:
+def restore(jobs: Jobs, run_id: str | None, request: gr.Request) -> list[Any]:
     """The tab as its visitor left it to sign in: tabs, game, settings and what the training shows."""
-    run = JOBS.get(run_id)
+    run = jobs.get(run_id)
     if run is None or not run.outcome:
         return [UNCHANGED] * (2 + len(SETTINGS) + len(View._fields))
     run.session = request.session_hash
@@ -234,9 +233,9 @@ def restore(run_id: str | None, request: gr.Request) -> list[Any]:
     return [gr.Tabs(selected="retrain"), name_of(run.recipe), *(each.of(run.recipe) for each in SETTINGS), *view]
 
 
-def look_back(run_id: object, earlier: Sequence[PastTraining]) -> View:
+def look_back(jobs: Jobs, run_id: object, earlier: Sequence[PastTraining]) -> View:
     """A training of this visit again. Raises gr.Error, with a sentence, where it is no longer kept."""
-    run = JOBS.get(run_id)
+    run = jobs.get(run_id)
     if run is None or not run.outcome:
         raise refusal("This training is no longer kept. Train again.")
     return view_of(run, read_log(run.checkpoint), [each for each in earlier if each.run_id != run.id])
@@ -255,41 +254,10 @@ def view_of(run: Run, moments: Sequence[Progress], others: Sequence[PastTraining
     )
 
 
-def stop(run_id: str | None, request: gr.Request | None = None) -> str:
+def stop(jobs: Jobs, run_id: str | None, request: gr.Request | None = None) -> str:
     """Asks the visitor's run to end; what it has learnt by then is kept."""
-    run = JOBS.found(run_id, request)
+    run = jobs.found(run_id, request)
     if run is None or run.ended is not None:
         return status_of(IDLE)
     run.stop.set()
     return status_of("Stopping.")
-
-
-def compare(run_id: str | None, request: gr.Request | None = None) -> tuple[Any, Any, Any]:
-    """One game by the agent as it was before its training and one as it is now, both from the same seed."""
-    run = JOBS.found(run_id, request)
-    if run is None:
-        raise refusal("This training is no longer kept. Train again.")
-    if not run.outcome:  # it was stopped while it waited, or broke down
-        return UNCHANGED, UNCHANGED, UNCHANGED
-    try:
-        trained = load_agent(run.checkpoint)
-    except CheckpointError:
-        return UNCHANGED, status_of(f"The network's weights diverged, so it cannot play. {TOO_HIGH}"), UNCHANGED
-    seed, run.next_seed = run.next_seed, run.next_seed + 1
-    try:
-        with COMPARISONS.one(address_of(request)):
-            shots = [
-                Shot(name, record(agent, seed, run.directory / f"{file}-{seed}.mp4", title=f"A3C Arcade: {name}"))
-                for name, file, agent in (
-                    ("Untrained", "before", Agent.untrained(run.recipe)),
-                    (f"After {trained.steps:,} steps", "after", trained),
-                )
-            ]
-    except TooMany as error:
-        raise refusal(str(error)) from None
-    except OSError:
-        if run.forgotten:  # the visitor trains anew already
-            return UNCHANGED, UNCHANGED, UNCHANGED
-        return UNCHANGED, status_of(f"{run.outcome} The games could not be recorded. Please try later."), UNCHANGED
-    sentence = f"{run.outcome} Both games below start from seed {seed}."
-    return show(*shots), status_of(sentence, run.last, over=True), gr.update(visible=True)

@@ -4,7 +4,6 @@ while its page is away."""
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -15,9 +14,10 @@ from training.log import Progress
 from training.run import train as train_recipe
 from ui.figures import Line
 from ui.games import game_of
+from ui.gradio_internals import naming_values
 from ui.retrain.archive import packed
 from ui.retrain.history import PastTraining, lines, with_run
-from ui.retrain.jobs import AT_ONCE, AWAY_SECONDS, JOBS, QueueFull, Run
+from ui.retrain.jobs import AT_ONCE, AWAY_SECONDS, Jobs, QueueFull, Run
 from ui.retrain.learning import learning_curve, vital_curves
 from ui.settings import SETTINGS, recipe_of, refusal
 from ui.status import duration, status_of
@@ -51,7 +51,9 @@ class View(NamedTuple):
     presence: Any = UNCHANGED
 
 
+@naming_values(*(each.field for each in SETTINGS))
 def train(
+    jobs: Jobs,
     previous: str | None,
     earlier: Sequence[PastTraining],
     request: gr.Request | None,  # gradio hands it to positional parameters alone
@@ -61,11 +63,11 @@ def train(
     """Trains an agent within the bounds for visitors, after waiting for a turn."""
     recipe = recipe_of(game, values)
     try:
-        run = JOBS.enter(recipe, request.session_hash if request else None, address_of(request))
+        run = jobs.enter(recipe, request.session_hash if request else None, address_of(request))
     except QueueFull as full:
         raise refusal(str(full)) from None
     if not any(each.run_id == previous for each in earlier):  # it came to nothing
-        JOBS.discard(previous)
+        jobs.discard(previous)
     past = lines(earlier, recipe.env)
     try:
         yield View(
@@ -83,29 +85,19 @@ def train(
             stop_button=gr.update(interactive=True),
             presence=run.id,
         )
-        yield from wait_in_line(run)
-        yield from learn(run, earlier)
+        yield from wait_in_line(jobs, run)
+        yield from learn(jobs, run, earlier)
     except GeneratorExit:  # the visitor has gone
         run.forgotten = True
         raise
     finally:
-        JOBS.leave(run)
+        jobs.leave(run)
 
 
-def named_settings() -> Signature:
-    """What gradio tells programs of `train`: each setting by its name, where Python knows but `*values`."""
-    told = signature(train)
-    settings = [Parameter(each.field, Parameter.POSITIONAL_OR_KEYWORD) for each in SETTINGS]
-    return told.replace(parameters=[*list(told.parameters.values())[:-1], *settings])
-
-
-train.__signature__ = named_settings()
-
-
-def wait_in_line(run: Run) -> Iterator[View]:
+def wait_in_line(jobs: Jobs, run: Run) -> Iterator[View]:
     """Yields until it is `run`'s turn, often, so that a visitor who leaves is noticed."""
     said = None
-    while not run.stop.is_set() and (ahead := JOBS.ahead(run)) >= AT_ONCE:
+    while not run.stop.is_set() and (ahead := jobs.ahead(run)) >= AT_ONCE:
         place = ahead - AT_ONCE
         words = f"{place} ahead of you." if place else "You are next."
         sentence = f"Two trainings are running; yours starts when one ends. {words}"
@@ -114,7 +106,7 @@ def wait_in_line(run: Run) -> Iterator[View]:
         time.sleep(LOOK_SECONDS)
 
 
-def learn(run: Run, earlier: Sequence[PastTraining]) -> Iterator[View]:
+def learn(jobs: Jobs, run: Run, earlier: Sequence[PastTraining]) -> Iterator[View]:
     """Trains, showing each moment, and then hands out the checkpoint."""
     past = lines(earlier, run.recipe.env)
     if run.stop.is_set():
@@ -124,8 +116,8 @@ def learn(run: Run, earlier: Sequence[PastTraining]) -> Iterator[View]:
     try:
         yield from sit(run, moments, past)
         while not is_over(run, moments):
-            yield from wait_for_page(run)
-            yield from wait_in_line(run)
+            yield from wait_for_page(jobs, run)
+            yield from wait_in_line(jobs, run)
             if not run.stop.is_set():
                 yield from sit(run, moments, past)
         archive = packed(run)
@@ -137,7 +129,7 @@ def learn(run: Run, earlier: Sequence[PastTraining]) -> Iterator[View]:
         return
     run.last = moments[-1]
     kept = with_run(earlier, run.id, run.recipe, moments)
-    throw_away(earlier, kept)
+    throw_away(jobs, earlier, kept)
     run.outcome = outcome_of(run, run.last)
     yield View(
         status=status_of(f"{run.outcome} Playing one game untrained and one trained.", run.last, over=True),
@@ -170,27 +162,27 @@ def is_over(run: Run, moments: Sequence[Progress]) -> bool:
     return run.stop.is_set() or bool(spent)
 
 
-def wait_for_page(run: Run) -> Iterator[View]:
+def wait_for_page(jobs: Jobs, run: Run) -> Iterator[View]:
     """Yields until the visitor's page is back, at the end of the line, or has been away for too long.
 
     One that was away for a moment keeps its turn.
     """
     if not run.alone:
         return
-    JOBS.pause(run)
+    jobs.pause(run)
     while run.alone and not run.stop.is_set():
         yield View(status=status_of("Paused: this page could not be reached. Training continues when it is back."))
         if run.silence > AWAY_SECONDS:
             run.stop.set()
         time.sleep(LOOK_SECONDS)
-    JOBS.enqueue(run)
+    jobs.enqueue(run)
 
 
-def throw_away(earlier: Sequence[PastTraining], kept: Sequence[PastTraining]) -> None:
+def throw_away(jobs: Jobs, earlier: Sequence[PastTraining], kept: Sequence[PastTraining]) -> None:
     """Discards the trainings of the visit that are not kept."""
     for each in earlier:
         if each not in kept:
-            JOBS.discard(each.run_id)
+            jobs.discard(each.run_id)
 
 
 def outcome_of(run: Run, last: Progress) -> str:

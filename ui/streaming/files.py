@@ -7,17 +7,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from anyio import CapacityLimiter
 from PIL import Image
 
 from playback.episode import RenderedEpisode
 from playback.video import write_mp4
-from ui.episodes import Recording
-from ui.streaming.chunks import SECONDS_PER_CHUNK, Chunk, header_of, pixels_of
-from ui.streaming.stream import CAN_WAIT_SECONDS, Broadcast
+from ui.admission import Admission, PerVisitor
+from ui.episodes import Recording, Shelf, new_video
+from ui.streaming.chunks import SECONDS_PER_CHUNK, Chunk, EpisodeSpec, header_of, pixels_of
+from ui.streaming.stream import CAN_WAIT_SECONDS, Broadcast, Broadcasts
 
 GIF_SECONDS = 20
 GIF_CHUNKS = round(GIF_SECONDS / SECONDS_PER_CHUNK)
 GIF_PICTURES_PER_SECOND = 15
+KEPT = 64
+"""Videos that are kept."""
+EACH = 4
+"""Files of one visitor that may be under way or waiting."""
 
 
 def mp4_of(broadcast: Broadcast, path: Path) -> Recording:
@@ -118,3 +124,39 @@ def _conditions(about: dict[str, Any]) -> str:
     takeovers = f", taken over by hand {about['takeovers']}" if about["takeovers"] else ""
     rules = f"{about['env']}, {about['protocol']} protocol, {actions} actions, {about['snapshot']} % trained"
     return f"{rules}{nudges}{takeovers}"
+
+
+class Files:
+    """Files that visitors ask for, each made when its turn has come; videos are kept for all who ask."""
+
+    def __init__(self, broadcasts: Broadcasts) -> None:
+        self._broadcasts = broadcasts
+        self._shelf = Shelf(size=KEPT)
+        self.line = Admission(at_once=2, waiting=6)
+        """A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
+        self.of_one_visitor = PerVisitor(EACH, "files are being made")
+        self.threads = CapacityLimiter(16)
+        """For who waits for a file, be it another's: the page's own stay free. Some are left to refuse the others."""
+
+    def video(self, spec: EpisodeSpec, address: str | None = None) -> Recording:
+        """A game as a video, made now or earlier; it counts among those of who is at that address.
+
+        Raises Busy and Full where there is no room, CheckpointError, OSError and BrokenOff where it can't be.
+        """
+
+        def make() -> Recording:
+            with self.line.turn(), new_video(file_name(spec)) as path:
+                return mp4_of(self._broadcasts.get(spec, address), path)
+
+        with self.of_one_visitor.one(address):
+            return self._shelf.get(spec, make)
+
+    def gif(self, stretch: Stretch) -> bytes:
+        """A stretch of a game as a GIF. Raises Busy."""
+        with self.line.turn():
+            return gif_of(stretch)
+
+
+def file_name(spec: EpisodeSpec) -> str:
+    """What a game is called as a file."""
+    return f"{spec.agent.replace('/', '-')}-seed-{spec.seed}"

@@ -1,11 +1,12 @@
-"""What the player asks for besides the page: chunks of games, their videos, and whether all is well."""
+"""What the player asks for besides the page: chunks of games, what their agents look at, and files of them."""
 
 import time
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple, get_args
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
@@ -15,29 +16,19 @@ import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol, is_atari
-from ui.admission import Admission, Busy, PerVisitor, TooMany
-from ui.episodes import SHELF, Recording, new_video
-from ui.play.sessions import SESSIONS
+from ui.admission import Busy, TooMany
 from ui.streaming.agent_catalog import watchable
 from ui.streaming.chunks import MOST_CHUNKS, MOST_STEPS, Chunk, EpisodeSpec, header_of
-from ui.streaming.files import GIF_CHUNKS, Stretch, gif_of, mp4_of
+from ui.streaming.files import GIF_CHUNKS, Files, Stretch, file_name
 from ui.streaming.nudges import nudges_of
-from ui.streaming.saliency import maps_in_turn
-from ui.streaming.stream import BROADCASTS, CAN_WAIT_SECONDS, Broadcast, BrokenOff, Full
+from ui.streaming.saliency import Looks
+from ui.streaming.stream import CAN_WAIT_SECONDS, Broadcast, Broadcasts, BrokenOff, Full
 from ui.streaming.takeovers import takeovers_of
 from ui.visitors import address_of
 from zoo.hub import HubError
 
 PATIENCE_SECONDS = 5.0
 """A chunk that has not been played by then is to be asked for again."""
-FILES = Admission(at_once=2, waiting=6)
-"""A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
-LOOKS_OF_ONE_VISITOR = PerVisitor(2, "pictures are being looked at")
-FILES_OF_ONE_VISITOR = PerVisitor(4, "files are being made")
-FILE_THREADS = CapacityLimiter(16)
-"""For who waits for a file, be it another's: the page's own threads stay free. Some are left to refuse the others."""
-GAME_THREADS = CapacityLimiter(16)
-"""For who waits for a game to begin, whose agent may have to come from the Hub."""
 WAITED_FOR = "Many videos are being made right now. Please try again in a minute."
 PRESENCE_SECONDS = 1.0
 """How often it is looked whether who waits for a chunk is still there."""
@@ -119,21 +110,21 @@ def number(asked: Mapping[str, str], name: str, default: int, most: int) -> int:
     return int(text)
 
 
-async def chunk(request: Request) -> Response:
+async def chunk(broadcasts: Broadcasts, request: Request) -> Response:
     """GET /arcade/chunk?agent=pong&seed=7&n=3: a second of a game; 204 past its end, 202 if not played yet.
 
     `ahead` are the seconds until the player has nothing more to show: who has the most goes last.
     """
-    found = await asked_part(request)
+    found = await asked_part(broadcasts, request)
     if isinstance(found, Response):
         return found
     return Response(found.part.chunk, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
 
 
-async def saliency(request: Request) -> Response:
+async def saliency(broadcasts: Broadcasts, looks: Looks, request: Request) -> Response:
     """GET /arcade/saliency?agent=pong&seed=7&n=3&step=5&most=8: what the agent looked at in a step of a chunk and in
     some of those after it, 8 at most, by their numbers in the game (see `maps_from`)."""
-    found = await asked_part(request)
+    found = await asked_part(broadcasts, request)
     if isinstance(found, Response):
         return found if found.status_code >= 400 else refusal(503, "This step has not been played yet.")
     sight = found.part.sight
@@ -142,8 +133,8 @@ async def saliency(request: Request) -> Response:
     try:
         begin = number(request.query_params, "step", 0, sight.shape[0] - 1)
         most = number(request.query_params, "most", 1, MOST_LOOKS)
-        with LOOKS_OF_ONE_VISITOR.one(address_of(request)):
-            maps = await run_in_threadpool(maps_in_turn, found.agent, sight, begin, most)
+        with looks.of_one_visitor.one(address_of(request)):
+            maps = await run_in_threadpool(looks.maps, found.agent, sight, begin, most)
     except Refused as error:
         return refusal(400, str(error))
     except Busy:
@@ -151,22 +142,22 @@ async def saliency(request: Request) -> Response:
     return JSONResponse({"looks": dict(enumerate(maps, start=found.part.first + begin))})
 
 
-async def gif(request: Request) -> Response:
+async def gif(broadcasts: Broadcasts, files: Files, request: Request) -> Response:
     """GET /arcade/gif?agent=pong&seed=7&from=412: 20 seconds as a GIF, from that step or the game's last."""
     try:
         begin = number(request.query_params, "from", MOST_STEPS, MOST_STEPS)
     except Refused as error:
         return refusal(400, str(error))
     try:
-        with FILES_OF_ONE_VISITOR.one(address_of(request)):
-            return await gif_from(begin, request)
+        with files.of_one_visitor.one(address_of(request)):
+            return await gif_from(begin, broadcasts, files, request)
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
 
 
-async def gif_from(begin: int, request: Request) -> Response:
+async def gif_from(begin: int, broadcasts: Broadcasts, files: Files, request: Request) -> Response:
     """20 seconds of the game that a query names, or a refusal. Raises Busy."""
-    broadcast = await opened(request)
+    broadcast = await opened(broadcasts, request)
     if isinstance(broadcast, Response):
         return broadcast
     parts: deque[Chunk] = deque(maxlen=GIF_CHUNKS)
@@ -182,15 +173,9 @@ async def gif_from(begin: int, request: Request) -> Response:
     if not parts:
         return part
     about = header_of(broadcast.chunks[0].chunk)["game"]
-    data = await to_thread.run_sync(make_gif, Stretch(about, parts), limiter=FILE_THREADS)
+    data = await to_thread.run_sync(files.gif, Stretch(about, parts), limiter=files.threads)
     name = f"{file_name(broadcast.spec)}-step-{parts[0].first}.gif"
     return Response(data, media_type="image/gif", headers={"Content-Disposition": f'attachment; filename="{name}"'})
-
-
-def make_gif(stretch: Stretch) -> bytes:
-    """When its turn has come. Raises Busy."""
-    with FILES.turn():
-        return gif_of(stretch)
 
 
 class Found(NamedTuple):
@@ -200,14 +185,14 @@ class Found(NamedTuple):
     part: Chunk
 
 
-async def asked_part(request: Request) -> Found | Response:
+async def asked_part(broadcasts: Broadcasts, request: Request) -> Found | Response:
     """The chunk n of the game that a query names, or what to answer instead: a refusal, 204 or 202."""
     try:
         n = number(request.query_params, "n", 0, MOST_CHUNKS)
         ahead = number(request.query_params, "ahead", 0, MOST_AHEAD)
     except Refused as error:
         return refusal(400, str(error))
-    broadcast = await opened(request)
+    broadcast = await opened(broadcasts, request)
     if isinstance(broadcast, Response):
         return broadcast
     part = await played(broadcast, n, request, ahead)
@@ -216,12 +201,10 @@ async def asked_part(request: Request) -> Found | Response:
     return part or Response(status_code=202)
 
 
-async def opened(request: Request) -> Broadcast | Response:
+async def opened(broadcasts: Broadcasts, request: Request) -> Broadcast | Response:
     """The game that a query names, under way or over, or a refusal."""
     try:
-        spec = spec_of(request.query_params)
-        address = address_of(request)
-        return BROADCASTS.found(spec) or await to_thread.run_sync(BROADCASTS.get, spec, address, limiter=GAME_THREADS)
+        return await broadcasts.begun(spec_of(request.query_params), address_of(request))
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
 
@@ -242,40 +225,14 @@ async def played(broadcast: Broadcast, n: int, request: Request, ahead: float = 
     return None
 
 
-def recorded(spec: EpisodeSpec, address: str | None = None) -> Recording:
-    """A game of the zoo as a video, made now or earlier; it counts among those of who is at that address.
-
-    Raises Busy and Full where there is no room, CheckpointError, OSError and BrokenOff where it can't be.
-    """
-
-    def make() -> Recording:
-        with FILES.turn(), new_video(file_name(spec)) as path:
-            return mp4_of(BROADCASTS.get(spec, address), path)
-
-    with FILES_OF_ONE_VISITOR.one(address):
-        return SHELF.get(spec, make)
-
-
-async def video(request: Request) -> Response:
+async def video(files: Files, request: Request) -> Response:
     """GET /arcade/video?agent=pong&seed=7: a whole game as MP4."""
     try:
         spec = spec_of(request.query_params)
-        path = (await to_thread.run_sync(recorded, spec, address_of(request), limiter=FILE_THREADS)).video
+        path = (await to_thread.run_sync(files.video, spec, address_of(request), limiter=files.threads)).video
     except FAILURES as failure:
         return refusal(*answer_to(failure, request.query_params))
     return FileResponse(path, media_type="video/mp4", filename=f"{file_name(spec)}.mp4")
-
-
-def file_name(spec: EpisodeSpec) -> str:
-    """What a game is called as a file."""
-    return f"{spec.agent.replace('/', '-')}-seed-{spec.seed}"
-
-
-def health(request: Request) -> Response:
-    """GET /healthz: the app answers, how many games are under way, how many visitors play one themselves, and what the
-    chunks of games take."""
-    told = {"games": BROADCASTS.under_way(), "players": len(SESSIONS), "chunks_mb": round(BROADCASTS.size / 2**20, 1)}
-    return JSONResponse({"status": "ok"} | told)
 
 
 def refusal(status: int, sentence: str) -> Response:
@@ -283,10 +240,11 @@ def refusal(status: int, sentence: str) -> Response:
     return JSONResponse({"error": sentence}, status_code=status)
 
 
-ROUTES = [
-    Route("/arcade/chunk", chunk),
-    Route("/arcade/saliency", saliency),
-    Route("/arcade/video", video),
-    Route("/arcade/gif", gif),
-    Route("/healthz", health),
-]
+def routes(broadcasts: Broadcasts, looks: Looks, files: Files) -> list[Route]:
+    """What is asked for of these games."""
+    return [
+        Route("/arcade/chunk", partial(chunk, broadcasts)),
+        Route("/arcade/saliency", partial(saliency, broadcasts, looks)),
+        Route("/arcade/video", partial(video, files)),
+        Route("/arcade/gif", partial(gif, broadcasts, files)),
+    ]

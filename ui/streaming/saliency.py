@@ -14,10 +14,10 @@ from a3c_core.agent import Agent
 from a3c_core.model import Memory
 from playback.episode import PlaybackStep, one_thread
 from playback.saliency import saliency
-from ui.admission import Admission
+from ui.admission import Admission, PerVisitor
 
-LOOKS = Admission(at_once=1, waiting=4)
-"""A look is 145 runs of the network: about 25 ms of a core."""
+EACH = 2
+"""Looks of one visitor that may be under way or waiting."""
 TURN_SECONDS = 0.2
 """How long a turn may be: the others ask again meanwhile."""
 
@@ -69,13 +69,20 @@ def shades(found: torch.Tensor) -> bytes:
     return (found * (255.0 / most)).round().to(torch.uint8).numpy().tobytes()
 
 
-def maps_in_turn(agent: Agent, sight: Sight, begin: int, most: int) -> list[str]:
-    """The first of them: `most`, or as many as one turn has time for. Raises Busy."""
-    found: list[str] = []
-    with LOOKS.turn():
-        until = time.monotonic() + TURN_SECONDS
-        for each in islice(maps_from(agent, sight, begin), most):
-            found.append(each)
-            if time.monotonic() > until:
-                break
-    return found
+class Looks:
+    """Turns at looking: a look is 145 runs of the network, about 25 ms of a core."""
+
+    def __init__(self) -> None:
+        self.line = Admission(at_once=1, waiting=4)
+        self.of_one_visitor = PerVisitor(EACH, "pictures are being looked at")
+
+    def maps(self, agent: Agent, sight: Sight, begin: int, most: int) -> list[str]:
+        """The first of `maps_from`: `most`, or as many as one turn has time for. Raises Busy."""
+        found: list[str] = []
+        with self.line.turn():
+            until = time.monotonic() + TURN_SECONDS
+            for each in islice(maps_from(agent, sight, begin), most):
+                found.append(each)
+                if time.monotonic() > until:
+                    break
+        return found

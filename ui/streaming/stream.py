@@ -2,7 +2,6 @@
 some way ahead of whoever watches, and cut into chunks that all who watch it share."""
 
 import asyncio
-import atexit
 import math
 import os
 import threading
@@ -12,6 +11,8 @@ from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
+
+from anyio import CapacityLimiter, to_thread
 
 import zoo
 from a3c_core.agent import Agent
@@ -37,11 +38,12 @@ AT_ONCE = 16
 """Games under way."""
 AT_ONCE_EACH = 12
 """Of them for one address, which may be a whole school's."""
+BEGINNING = 16
+"""Visitors who wait at the same time for a game to begin, whose agent may have to come from the Hub."""
 LEFT_SECONDS = 5.0
 """A game that nobody has asked for so long makes room for another where there is none."""
 KEPT_BYTES = 32 * 2**20
 """Chunks of games that are over, and of those under way, that are kept."""
-SCHEDULER = Scheduler(places=os.cpu_count() or 1)
 CAN_WAIT_SECONDS = 10.0
 """Who makes a file of a game can do without its next chunk for so long: it goes after those that are watched."""
 START_SECONDS = 6.0
@@ -71,8 +73,9 @@ def get_ready(recipe: Recipe, protocol: Protocol = "classic") -> None:
 class Broadcast:
     """One game, as chunks that appear while it is played."""
 
-    def __init__(self, spec: EpisodeSpec, agent: Agent, address: str | None = None) -> None:
+    def __init__(self, spec: EpisodeSpec, agent: Agent, stage: Scheduler, address: str | None = None) -> None:
         self.spec, self.agent, self.address = spec, agent, address
+        self._stage = stage
         self.chunks: list[Chunk] = []
         self.over = False
         """Whether the last chunk is the game's last."""
@@ -175,7 +178,7 @@ class Broadcast:
         try:
             with closing(chunks(self.spec, self.agent)) as game:
                 while True:
-                    with SCHEDULER.turn(lambda: self.patience):
+                    with self._stage.turn(lambda: self.patience):
                         part = next(game, None)
                     if part is None:
                         break
@@ -228,7 +231,9 @@ class Broadcasts:
     """All games that are being watched or were lately."""
 
     def __init__(self, load: Callable[[EpisodeSpec], Agent]) -> None:
+        self.stage = Scheduler(places=os.cpu_count() or 1)
         self._load = load
+        self._beginning = CapacityLimiter(BEGINNING)
         self._games: dict[EpisodeSpec, Broadcast] = {}
         self._lock = threading.Lock()
 
@@ -241,9 +246,17 @@ class Broadcasts:
         with self._lock:
             if (game := self.found(spec)) is None:
                 self._make_room(address)
-                game = self._games[spec] = Broadcast(spec, agent or self._load(spec), address)
+                game = self._games[spec] = Broadcast(spec, agent or self._load(spec), self.stage, address)
                 self._throw_away()
             return game
+
+    async def begun(self, spec: EpisodeSpec, address: str | None = None) -> Broadcast:
+        """As `get`, while the server's own thread serves others."""
+        return self.found(spec) or await to_thread.run_sync(self.get, spec, address, limiter=self._beginning)
+
+    async def agent(self, spec: EpisodeSpec) -> Agent:
+        """The agent of a spec. Raises what loading it raises."""
+        return await to_thread.run_sync(self._load, spec, limiter=self._beginning)
 
     def found(self, spec: EpisodeSpec) -> Broadcast | None:
         """The game of a spec, unless nobody watched it and it has to begin anew."""
@@ -298,7 +311,3 @@ def _opened(name: str, snapshot: int, commit: str) -> Agent:
     if found is None or found.commit != commit:  # a guest who has left since the spec was written
         raise CheckpointError(f"{name} is not here any more")
     return found.open(snapshot)
-
-
-BROADCASTS = Broadcasts(agent_of)
-atexit.register(BROADCASTS.end)

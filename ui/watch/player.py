@@ -11,14 +11,15 @@ from ui.streaming.agent_catalog import watchable, zoo_names
 from ui.streaming.chunks import EpisodeSpec
 
 
-def player(elem_id: str, tab: str = "", value: dict[str, Any] | None = None) -> gr.HTML:
+def player(elem_id: str, tab: str = "", value: dict[str, Any] | None = None, *, visible: bool = True) -> gr.HTML:
     """A player. Its value is what `showing` returns; the script sets texts as text, never as HTML.
 
     The page's address tells what the player of a `tab` shows, and `visit` is where its visitor has gone back to.
     """
     plain = PLAIN | {"js_on_load": mounted("watch/player.js", "visit")}
     template = f'<div class="player" data-tab="{tab}"></div>'
-    return gr.HTML(value, elem_id=elem_id, elem_classes="player-box", html_template=template, **plain)
+    classes = "player-box"
+    return gr.HTML(value, elem_id=elem_id, elem_classes=classes, html_template=template, visible=visible, **plain)
 
 
 def showing(spec: EpisodeSpec, at: int | None = None) -> dict[str, Any]:

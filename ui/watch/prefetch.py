@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from anyio import to_thread
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,8 +15,8 @@ from ui.recordings.routes import PLACE
 from ui.recordings.shelf import recording_of
 from ui.streaming.agent_catalog import zoo_names
 from ui.streaming.chunks import EpisodeSpec
-from ui.streaming.routes import FAILURES, GAME_THREADS, Refused, spec_of
-from ui.streaming.stream import BROADCASTS
+from ui.streaming.routes import FAILURES, Refused, spec_of
+from ui.streaming.stream import Broadcasts
 from ui.visitors import address_of
 
 ELSEWHERE = {"play", "tab", "zoo"}
@@ -27,8 +26,8 @@ ELSEWHERE = {"play", "tab", "zoo"}
 class Prefetch:
     """ASGI middleware: begins the game of a request for the page, and answers as ever."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, broadcasts: Broadcasts) -> None:
+        self.app, self._broadcasts = app, broadcasts
         self._beginning: set[asyncio.Task] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,7 +44,7 @@ class Prefetch:
         await self.app(scope, receive, send)
 
     def _begin(self, spec: EpisodeSpec, address: str | None) -> None:
-        task = asyncio.create_task(to_thread.run_sync(begin, spec, address, limiter=GAME_THREADS))
+        task = asyncio.create_task(begin(self._broadcasts, spec, address))
         self._beginning.add(task)  # nothing else keeps a task from being thrown away
         task.add_done_callback(self._beginning.discard)
 
@@ -59,10 +58,10 @@ def first_game(request: Request) -> EpisodeSpec | None:
     return None
 
 
-def begin(spec: EpisodeSpec, address: str | None) -> None:
+async def begin(broadcasts: Broadcasts, spec: EpisodeSpec, address: str | None) -> None:
     """Begins a game for who is at that address. What cannot begin is told where the player asks for it."""
     with suppress(*FAILURES):
-        BROADCASTS.get(spec, address)
+        await broadcasts.begun(spec, address)
 
 
 def naming(links: Sequence[str], send: Send) -> Send:

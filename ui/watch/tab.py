@@ -15,9 +15,9 @@ import gradio as gr
 import zoo
 from a3c_core.envs import is_atari
 from ui.board.days import seed_of, today
-from ui.board.referee import referee
 from ui.figures import number
 from ui.games import game_of
+from ui.gradio_internals import given, root_of
 from ui.play.controls import CONTROLS
 from ui.recordings.shelf import recording_of
 from ui.screen import PLAIN, into_view, link_to, query_of
@@ -25,11 +25,12 @@ from ui.settings import choice, refusal, whole
 from ui.status import alert_of
 from ui.streaming.agent_catalog import Watchable, watchable, zoo_names
 from ui.streaming.chunks import MOST_STEPS, EpisodeSpec
-from ui.streaming.routes import FAILURES, LAST_SEED, Refused, answer_to, recorded, spec_of
+from ui.streaming.files import Files
+from ui.streaming.routes import FAILURES, LAST_SEED, Refused, answer_to, spec_of
 from ui.streaming.routes import number as whole_of
-from ui.streaming.stream import BROADCASTS, get_ready
-from ui.visitors import address_of, root_of
-from ui.watch.hub_agents import FETCHES_AT_ONCE, invite, named
+from ui.streaming.stream import Broadcasts, get_ready
+from ui.visitors import address_of
+from ui.watch.hub_agents import FETCHES_AT_ONCE, HubAgents, named
 from ui.watch.player import player, showing
 from zoo import hub
 
@@ -56,19 +57,18 @@ class Challenge(NamedTuple):
     seed: gr.Number
 
 
-def build(page: gr.Blocks) -> Challenge:
-    """Lays out the tab and wires it, but for the button that it returns."""
+def build(page: gr.Blocks, hub_agents: HubAgents, files: Files, *, boards: bool) -> Challenge:
+    """Lays out the tab and wires it, but for the button that it returns; `boards` says whether there are any."""
     names, landing = zoo_names(), landing_spec()
     first, console = watchable(landing.agent), is_atari(watchable(landing.agent).recipe.env)
     with gr.Column(elem_classes="cabinet"):
         stage = player("watch-player", "watch", showing(landing) | {"landing": True})
         with gr.Column(elem_classes="controls"):
             agent = choice(labelled(names), label="Agent", elem_classes="games")
-            snapshot = choice(stages(first), label="Training", info="Watch it learn.")
-            snapshot.value = 100
+            snapshot = choice(stages(first), label="Training", info="Watch it learn.", value=100)
             seed = gr.Number(0, label="Seed", info="The same seed gives the same game.", elem_id="watch-seed")
             another = gr.Button("Another game", variant="primary", elem_id="watch-another")
-            todays = gr.Button("Today’s game", elem_classes="quiet", visible=has_board(landing.agent))
+            todays = gr.Button("Today’s game", elem_classes="quiet", visible=boards and has_board(landing.agent))
             challenge = gr.Button("Play it yourself", elem_classes="quiet", elem_id="challenge")
             verdict = gr.HTML(about(first), elem_id="watch-verdict", elem_classes="verdict", **PLAIN)
             with gr.Accordion("How it plays", open=False, elem_classes="more"):
@@ -92,13 +92,13 @@ def build(page: gr.Blocks) -> Challenge:
     gr.on([agent.input, snapshot.input, seed.submit, actions.input, sticky.input], show_game, chosen, shown, **quiet)
     another.click(another_game, chosen, shown, **quiet)
     todays.click(todays_game, chosen, shown, **quiet)
-    agent.change(lambda name: gr.update(visible=has_board(name)), agent, todays, **quiet | {"queue": False})
+    agent.change(lambda name: gr.update(visible=boards and has_board(name)), agent, todays, **quiet | {"queue": False})
     page.load(arrive, None, [linked, actions, *shown], **quiet)
     stage.visit(come_back, None, [linked, actions, *shown], trigger_mode="multiple", **quiet)
-    linked.change(show_linked, linked, [actions, *shown], **fetching)
-    gr.api(watch, api_name="watch", concurrency_limit=12)
+    linked.change(given(show_linked, hub_agents), linked, [actions, *shown], **fetching)
+    gr.api(given(watch, hub_agents, files), api_name="watch", concurrency_limit=12)
 
-    begun = gr.on([fetch.click, repo.submit], show_stranger, [repo, seed, agent], shown, **fetching)
+    begun = gr.on([fetch.click, repo.submit], given(show_stranger, hub_agents), [repo, seed, agent], shown, **fetching)
     begun.success(js=into_view("watch-player"))
     return Challenge(challenge, agent, seed)
 
@@ -142,9 +142,9 @@ def todays_game(agent: object, snapshot: object, seed: object, actions: object, 
 
 
 def has_board(agent: object) -> bool:
-    """Whether there is a board for the day's game of an agent."""
+    """Whether people can play the day's game of an agent, which is what boards are for."""
     entry = zoo.entries().get(agent) if isinstance(agent, str) else None
-    return entry is not None and entry.recipe.env in CONTROLS and referee() is not None
+    return entry is not None and entry.recipe.env in CONTROLS
 
 
 def shown_by(asked: Mapping[str, str]) -> Shown:
@@ -164,12 +164,14 @@ def shown_by(asked: Mapping[str, str]) -> Shown:
     )
 
 
-def show_stranger(text: object, seed: object, agent: object, request: gr.Request) -> Iterator[Shown]:
+def show_stranger(
+    hub_agents: HubAgents, text: object, seed: object, agent: object, request: gr.Request
+) -> Iterator[Shown]:
     """A game of anybody's agent on the Hub, in the place of `agent`. Raises gr.Error, with a sentence."""
     asked = {"agent": named(text), "seed": str(whole(seed, "The seed", 0, LAST_SEED))}
     yield only(fetching_words(asked["agent"]))
     try:
-        invite(asked, address_of(request))
+        hub_agents.invite(asked, address_of(request))
     except gr.Error:
         before = watchable(agent) if isinstance(agent, str) else None
         yield only(about(before) if before else "")
@@ -220,11 +222,11 @@ def arrival(asked: dict[str, str]) -> tuple[Any, ...]:
     return Arrival(gr.skip(), *named_game(asked)).outputs()
 
 
-def show_linked(query: object, request: gr.Request | None = None) -> tuple[Any, ...]:
+def show_linked(hub_agents: HubAgents, query: object, request: gr.Request | None = None) -> tuple[Any, ...]:
     """The game of a link whose agent had to be fetched from the Hub; where it cannot be, the first game."""
     asked = dict(parse_qsl(str(query)))
     try:
-        invite(asked | {"agent": named(asked.get("agent"))}, address_of(request))
+        hub_agents.invite(asked | {"agent": named(asked.get("agent"))}, address_of(request))
     except gr.Error as error:
         return "", *refused_game(error.message, asked)
     actions, shown = named_game(asked)
@@ -264,26 +266,28 @@ def about(agent: Watchable) -> str:
     )
 
 
-def watch(agent: str, seed: int, request: gr.Request | None = None) -> dict[str, Any]:
+def watch(
+    hub_agents: HubAgents, files: Files, agent: str, seed: int, request: gr.Request | None = None
+) -> dict[str, Any]:
     """Plays one game with an agent of the zoo or of anybody's repository on the Hub, `user/name`: its return, its
     steps, and where its video is."""
     seed = whole(seed, "The seed", 0, LAST_SEED)
     asked = {"agent": str(agent), "seed": str(seed)}
     if "/" in asked["agent"]:
         asked["agent"] = named(agent)
-        invite(asked, address_of(request))
+        hub_agents.invite(asked, address_of(request))
     try:
-        recording = recorded(spec_of(asked), address_of(request))
+        recording = files.video(spec_of(asked), address_of(request))
     except FAILURES as failure:
         raise refusal(escape(answer_to(failure, asked).sentence)) from None
     video = f"{root_of(request)}/arcade/video?{urlencode(asked)}"
     return {"return": recording.total, "steps": len(recording.returns), "video": video}
 
 
-def warm_up() -> None:
+def warm_up(broadcasts: Broadcasts) -> None:
     """Begins the game that every visitor sees first, unless it is recorded, and gets ready for the others."""
     if recording_of(landing_spec()) is None:
         with suppress(*FAILURES):  # whoever asks for it will be told
-            BROADCASTS.get(landing_spec())
+            broadcasts.get(landing_spec())
     for entry in zoo.entries().values():
         get_ready(entry.recipe)

@@ -11,6 +11,7 @@ from a3c_core.evaluation import Score
 from ui.asynchrony.figures import asynchrony_section
 from ui.figures import number
 from ui.games import game_of
+from ui.gradio_internals import told_by
 from ui.modules import mounted
 from ui.screen import PLAIN
 from ui.settings import refusal
@@ -45,8 +46,7 @@ def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
 
 def chosen(event: gr.EventData) -> str:
     """The page of the agent that was clicked, or all agents. Raises gr.Error, with a sentence, for any other."""
-    asked = event._data.get("name") if isinstance(event._data, dict) else None
-    return view_of(asked)
+    return view_of(told_by(event).get("name"))
 
 
 def view_of(name: object) -> str:
