@@ -73,9 +73,9 @@ def get_ready(recipe: Recipe, protocol: Protocol = "classic") -> None:
 class Broadcast:
     """One game, as chunks that appear while it is played."""
 
-    def __init__(self, spec: EpisodeSpec, agent: Agent, stage: Scheduler, address: str | None = None) -> None:
+    def __init__(self, spec: EpisodeSpec, agent: Agent, scheduler: Scheduler, address: str | None = None) -> None:
         self.spec, self.agent, self.address = spec, agent, address
-        self._stage = stage
+        self._scheduler = scheduler
         self.chunks: list[Chunk] = []
         self.over = False
         """Whether the last chunk is the game's last."""
@@ -178,7 +178,7 @@ class Broadcast:
         try:
             with closing(chunks(self.spec, self.agent)) as game:
                 while True:
-                    with self._stage.turn(lambda: self.patience):
+                    with self._scheduler.turn(lambda: self.patience):
                         part = next(game, None)
                     if part is None:
                         break
@@ -231,7 +231,7 @@ class Broadcasts:
     """All games that are being watched or were lately."""
 
     def __init__(self, load: Callable[[EpisodeSpec], Agent]) -> None:
-        self.stage = Scheduler(places=os.cpu_count() or 1)
+        self.scheduler = Scheduler(places=os.cpu_count() or 1)
         self._load = load
         self._beginning = CapacityLimiter(BEGINNING)
         self._games: dict[EpisodeSpec, Broadcast] = {}
@@ -246,7 +246,7 @@ class Broadcasts:
         with self._lock:
             if (game := self.found(spec)) is None:
                 self._make_room(address)
-                game = self._games[spec] = Broadcast(spec, agent or self._load(spec), self.stage, address)
+                game = self._games[spec] = Broadcast(spec, agent or self._load(spec), self.scheduler, address)
                 self._throw_away()
             return game
 
