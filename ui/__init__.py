@@ -25,12 +25,12 @@ from ui.retrain import tab as retrain_tab
 from ui.retrain.jobs import Jobs
 from ui.screen import PLAIN
 from ui.slash import EndWithSlash
-from ui.streaming import routes as broadcast_routes
+from ui.streaming import routes as streaming_routes
 from ui.theme import CSS, THEME
 from ui.watch import tab as watch_tab
 from ui.watch.prefetch import Prefetch
 from ui.zoo import routes as zoo_routes
-from ui.zoo import tab as agents_tab
+from ui.zoo import tab as zoo_tab
 
 SESSIONS = 256
 """Visitors, and programs, that the server remembers: those seen last. Gradio takes 100 kB for each, 10,000 at most."""
@@ -79,7 +79,7 @@ def build() -> tuple[gr.Blocks, Arcade]:
             with tab("Retrain", "retrain"):
                 retrain_tab.build(page, tabs, kept, arcade.jobs)
             with tab("Zoo", "zoo"):
-                agents_tab.build(page, tabs)
+                zoo_tab.build(page, tabs)
             with tab("How it works", "how"):
                 how.build()
         api.build()
@@ -96,7 +96,7 @@ def build() -> tuple[gr.Blocks, Arcade]:
 def launch_options(arcade: Arcade) -> dict[str, Any]:
     """Keyword arguments of `Blocks.launch`."""
     routes = [
-        *broadcast_routes.routes(arcade.broadcasts, arcade.looks, arcade.files),
+        *streaming_routes.routes(arcade.broadcasts, arcade.looks, arcade.files),
         *play_routes.routes(arcade.sessions, arcade.broadcasts),
         *recordings_routes.ROUTES,
         *retrain_routes.routes(arcade.jobs),
