@@ -24,7 +24,7 @@ from ui.streaming.routes import routes as broadcast_routes
 from ui.streaming.stream import Broadcasts, agent_of
 from ui.watch import tab as watch
 from ui.watch.hub_agents import HubAgents
-from ui.zoo import tab as agents
+from ui.zoo_tab import tab as agents
 
 JOBS = Jobs()
 """No trainings."""

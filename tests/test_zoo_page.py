@@ -20,11 +20,11 @@ from tests.browsing import leaving, needs_chromium, visit
 from tests.processes import wait_until
 from tests.serving import App, text_of
 from ui.games import GAMES
-from ui.zoo import tab as zoo_page
-from ui.zoo import thumbnails
-from ui.zoo.figures import Mark, histogram, scale
-from ui.zoo.page import agent_page
-from ui.zoo.thumbnails import drawn, file_of, thumbnail_of
+from ui.zoo_tab import tab as zoo_page
+from ui.zoo_tab import thumbnails
+from ui.zoo_tab.figures import Mark, histogram, scale
+from ui.zoo_tab.page import agent_page
+from ui.zoo_tab.thumbnails import drawn, file_of, thumbnail_of
 from zoo.card import description, model_card
 from zoo.peers import Peer, peers, peers_of
 
@@ -234,7 +234,7 @@ def test_a_checkpoint_goes_home_and_nothing_else_does(app: App, tmp_path):
 
 @pytest.mark.parametrize("entry", zoo.entries().values(), ids=lambda entry: entry.name)
 def test_the_picture_that_ships_is_a_moment_of_the_agents_game(entry):
-    assert file_of(entry).is_file(), "draw it with python -m ui.zoo.draw_thumbnails"
+    assert file_of(entry).is_file(), "draw it with python -m ui.zoo_tab.draw_thumbnails"
     assert np.array_equal(iio.imread(file_of(entry)), iio.imread(drawn(entry.name, entry.sha256[MODEL])))
 
 

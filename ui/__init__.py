@@ -29,8 +29,8 @@ from ui.streaming import routes as streaming_routes
 from ui.theme import CSS, THEME
 from ui.watch import tab as watch_tab
 from ui.watch.prefetch import Prefetch
-from ui.zoo import routes as zoo_routes
-from ui.zoo import tab as zoo_tab
+from ui.zoo_tab import routes as zoo_routes
+from ui.zoo_tab import tab as zoo_tab
 
 SESSIONS = 256
 """Visitors, and programs, that the server remembers: those seen last. Gradio takes 100 kB for each, 10,000 at most."""

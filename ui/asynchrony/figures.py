@@ -10,7 +10,7 @@ from ui.asynchrony import findings
 from ui.asynchrony.findings import Finding, name_of, setting_name, workers
 from ui.asynchrony.record import Estimate, Record, Study, Way, record
 from ui.figures import precise
-from ui.zoo.figures import Band, bands, bands_file, shares
+from ui.zoo_tab.figures import Band, bands, bands_file, shares
 
 UNITS = {"steps": "by steps", "seconds": "by time", "updates": "by updates"}
 """What the returns are drawn against."""

@@ -28,15 +28,15 @@ from ui.streaming.agent_catalog import watchable
 from ui.streaming.chunks import header_of
 from ui.theme import CSS
 from ui.watch.tab import about, stages
-from ui.zoo.page import agent_page
-from ui.zoo.tab import all_agents
-from ui.zoo.thumbnails import thumbnail_of
+from ui.zoo_tab.page import agent_page
+from ui.zoo_tab.tab import all_agents
+from ui.zoo_tab.thumbnails import thumbnail_of
 
 HERE = Path(__file__).parent
 GAMES, THUMBNAILS, SCRIPTS, WEIGHTS = "games", "thumbnails", "js", "weights"
 PAGES = {"index.html": "Watch", "play.html": "Play", "zoo.html": "Zoo", "how.html": "How it works"}
 """What the pages are called, by their files."""
-OWN_SCRIPT = {"play.html": ["site/play.js"], "zoo.html": ["zoo/zoo.js"], "how.html": ["how/how.js"]}
+OWN_SCRIPT = {"play.html": ["site/play.js"], "zoo.html": ["zoo_tab/zoo.js"], "how.html": ["how/how.js"]}
 """What site.js imports for one page alone."""
 INDEX, STYLE = "index.json", "arcade.css"
 PLAYED = ("CartPole-v1", "Pendulum-v1")

@@ -132,7 +132,7 @@ async function watch(cabinet) {
 
 /** @param {HTMLElement} element */
 async function zoo(element) {
-  const [{ games }, { mount }] = await Promise.all([index, import("../zoo/zoo.js")]);
+  const [{ games }, { mount }] = await Promise.all([index, import("../zoo_tab/zoo.js")]);
   mount({ element, props: {}, watch: () => {}, trigger: () => {} }, recordedGames(games, directory));
 }
 

@@ -16,8 +16,8 @@ from ui.modules import mounted
 from ui.screen import PLAIN
 from ui.settings import refusal
 from ui.status import alert_of
-from ui.zoo.figures import scale
-from ui.zoo.page import agent_page, fact, game_button, score_marks, size_of, spread
+from ui.zoo_tab.figures import scale
+from ui.zoo_tab.page import agent_page, fact, game_button, score_marks, size_of, spread
 from zoo.card import duration
 from zoo.loading import unknown
 from zoo.peers import Peer, peers_of
@@ -37,7 +37,7 @@ NOTE = (
 
 def build(page: gr.Blocks, tabs: gr.Tabs) -> None:
     """Lays out the tab and wires it."""
-    plain = PLAIN | {"js_on_load": mounted("zoo/zoo.js", "select")}
+    plain = PLAIN | {"js_on_load": mounted("zoo_tab/zoo.js", "select")}
     view = gr.HTML(all_agents(), elem_id="zoo", **plain)
     quiet = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": 8}
     view.select(chosen, None, view, trigger_mode="multiple", **quiet)  # back may be pressed meanwhile

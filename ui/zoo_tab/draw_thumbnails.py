@@ -1,8 +1,8 @@
-"""Draws the still pictures that ship with the page: `python -m ui.zoo.draw_thumbnails`, after an agent was kept."""
+"""Draws the still pictures that ship with the page: `python -m ui.zoo_tab.draw_thumbnails`, after an agent was kept."""
 
 import zoo
 from a3c_core.checkpoint import MODEL
-from ui.zoo.thumbnails import THUMBNAILS, drawn, file_of
+from ui.zoo_tab.thumbnails import THUMBNAILS, drawn, file_of
 
 
 def main() -> None:

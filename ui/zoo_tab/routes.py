@@ -14,7 +14,7 @@ from a3c_core.checkpoint import MODEL, RECIPE, CheckpointError
 from training.log import LOG
 from ui.episodes import scratch
 from ui.streaming.routes import Refused, no_such_agent, refusal
-from ui.zoo.thumbnails import thumbnail_of
+from ui.zoo_tab.thumbnails import thumbnail_of
 from zoo.hub import HubError
 
 FILES = (MODEL, RECIPE, LOG)

@@ -12,9 +12,9 @@ from training.log import Progress, read_log
 from ui.asynchrony.figures import asynchrony_section
 from ui.figures import Goal, curve, minus, number, thinned
 from ui.games import game_of
-from ui.zoo.figures import Mark, histogram, scale
-from ui.zoo.routes import FILES
-from ui.zoo.thumbnails import FIRST_CHUNK
+from ui.zoo_tab.figures import Mark, histogram, scale
+from ui.zoo_tab.routes import FILES
+from ui.zoo_tab.thumbnails import FIRST_CHUNK
 from zoo.card import (
     distinct_words,
     duration,

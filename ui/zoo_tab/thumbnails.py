@@ -1,5 +1,5 @@
 """A moment of each agent's game, as the Zoo tab shows it. Those of the zoo's own agents ship with the page, which would
-keep its first visitor waiting for them: `python -m ui.zoo.draw_thumbnails` draws them anew."""
+keep its first visitor waiting for them: `python -m ui.zoo_tab.draw_thumbnails` draws them anew."""
 
 import threading
 from contextlib import closing
