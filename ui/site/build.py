@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import as_completed
 from functools import partial
 from html import escape
@@ -80,7 +80,7 @@ def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Reco
     found = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
     played = {name: told for name, told in found.items() if told}
     match = played_by_hand(played)
-    write_pages(out, entries, scripts, app, match, first_file(games[0], played))
+    write_pages(out, entries, scripts, app, match, first_files(games, played))
     index = {
         "agents": [described(entry, agents) for entry in entries],
         "games": told,
@@ -155,21 +155,25 @@ def weights_of(agent: Agent) -> bytes:
     )
 
 
-def first_file(game: Recorded, played: dict[str, dict[str, Any]]) -> str:
-    """What a game's first picture needs besides the index: its agent's weights where the browser plays it."""
+def first_files(games: Sequence[Recorded], played: dict[str, dict[str, Any]]) -> list[str]:
+    """What the first picture of the first game needs besides the index: its agent's weights where the browser plays it;
+    nothing where there are no games."""
+    if not games:
+        return []
+    game = games[0]
     if game.agent in played:
-        return f"{WEIGHTS}/{played[game.agent]['weights'][str(game.snapshot)]}"
-    return f"{GAMES}/{game.files[0]}"
+        return [f"{WEIGHTS}/{played[game.agent]['weights'][str(game.snapshot)]}"]
+    return [f"{GAMES}/{game.files[0]}"]
 
 
 def write_pages(
-    out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, match: Setup | None, first: str
+    out: Path, entries: list[zoo.ZooEntry], scripts: str, app: str, match: Setup | None, first: Sequence[str]
 ) -> None:
-    """Writes all pages; what is on them comes from the tabs of the app. `first` is a file of the first game."""
+    """Writes all pages; what is on them comes from the tabs of the app. `first` are files of the first game."""
     agents = [entry.name for entry in entries]
     tabs = [file for file in PAGES if match or file != "play.html"]
     frame = partial(write_page, out, tabs, scripts, app)
-    frame("index.html", "Watch", (HERE / "watch.html").read_text(encoding="utf-8"), fetched=(INDEX, first))
+    frame("index.html", "Watch", (HERE / "watch.html").read_text(encoding="utf-8"), fetched=(INDEX, *first))
     if match:
         play = Template((HERE / "play.html").read_text(encoding="utf-8"))
         frame("play.html", "Play", play.substitute(about=match.about), fetched=(INDEX,))
