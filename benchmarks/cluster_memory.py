@@ -8,7 +8,6 @@ processor. What the server shares with other processes, as Ray's store of object
 """
 
 import dataclasses
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ import tyro
 
 from benchmarks.cluster import recipe_of, simulated
 from benchmarks.results import machine, save
-from tests.processes import command, descendants
+from tests.processes import actors
 
 
 class Sample(NamedTuple):
@@ -36,11 +35,6 @@ def memory_of(pid: int) -> tuple[float, float]:
     told = Path(f"/proc/{pid}/status").read_text().splitlines()
     sizes = {key: int(value.split()[0]) for key, _, value in (line.partition(":") for line in told) if "Rss" in key}
     return sizes["RssAnon"] / 1024, (sizes["RssFile"] + sizes["RssShmem"]) / 1024
-
-
-def server_below(pid: int) -> int:
-    """The process of the server's actor, which has this name by Ray."""
-    return next(each for each in descendants(pid) if command(each).startswith("ray::Server"))
 
 
 def main(minutes: float = 60.0, workers: int = 8, delay: float = 0.3, keep: bool = True) -> None:
@@ -64,7 +58,8 @@ def main(minutes: float = 60.0, workers: int = 8, delay: float = 0.3, keep: bool
             messages += progress.messages or 0
             passed = (time.monotonic() - begun) / 60
             if progress.updates and passed >= len(samples):
-                samples.append(Sample(round(passed, 2), messages, *memory_of(server_below(os.getpid()))))
+                (server,) = actors("Server")
+                samples.append(Sample(round(passed, 2), messages, *memory_of(server)))
                 print(*samples[-1], flush=True)
             if passed >= minutes:
                 break

@@ -4,8 +4,9 @@
     python -m benchmarks.faults    # about 15 minutes; other work beside it does no harm
 
 Three workers train CartPole on two simulated nodes of two cores. Once there is a checkpoint, one part is killed: the
-process of a worker or of the server by SIGKILL, a node with all on it, the driver by SIGKILL and by Ctrl-C. A run that
-goes on is then ended by Ctrl-C. Checkpoints are written every 5 seconds instead of every minute, to save time.
+process of a worker or of the server by SIGKILL, a node with all on it, the driver by SIGKILL and by Ctrl-C. A run whose
+driver has gone is resumed. At last each is ended by Ctrl-C. Checkpoints are written every 5 seconds instead of every
+minute, to save time.
 """
 
 import logging
@@ -24,8 +25,8 @@ import tyro
 
 from a3c_core.checkpoint import CheckpointError, load_agent, steps_of
 from benchmarks.results import machine, save
-from tests.processes import command, descendants, wait_until
-from training.log import read_log
+from tests.processes import actors, alive, wait_until
+from training.log import LOG, read_log
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
@@ -51,19 +52,14 @@ class Fault(NamedTuple):
     told_seconds: float | None
     """Until the run said so; None for a run that was killed itself."""
     said: str
-    on_seconds: float | None
-    """Until all workers were there and made updates; None where the run was to end."""
+    on_seconds: float
+    """Until all workers were there and made updates; where the driver was killed, from the command that resumes."""
     lost_steps: int | None
     """What the run had done beyond the checkpoint that it goes on from; None where it goes on from where it was."""
     left: int
-    """Processes of the run, LEFT_AFTER seconds after its driver had ended."""
+    """Processes of the run's actors, LEFT_AFTER seconds after its driver had ended."""
     whole: bool
-    """Whether log and checkpoint can be read."""
-
-
-def actors(kind: str) -> list[int]:
-    """The processes of the actors of a class."""
-    return [pid for pid in descendants(os.getpid()) if command(pid).split(".")[0] == f"ray::{kind}"]
+    """Whether the checkpoint and every line of the log can be read at the end."""
 
 
 def last_steps(directory: Path) -> int:
@@ -74,7 +70,7 @@ def last_steps(directory: Path) -> int:
 
 @contextmanager
 def driver_of(directory: Path, address: str, said: Path) -> Iterator[subprocess.Popen]:
-    """A training that has made updates and has written a checkpoint of them."""
+    """A training that has made updates and has written a checkpoint of them; the one in `directory` goes on."""
     arguments = [sys.executable, "-m", "benchmarks.faults", "driver", address, str(directory)]
     with said.open("w") as errors, subprocess.Popen(arguments, stderr=errors, start_new_session=True) as driver:
         try:
@@ -100,41 +96,68 @@ def until(condition: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-def fault(part: Part, nodes: "Cluster", scratch: Path) -> Fault:
-    """Kills a part of a new run, and looks what becomes of it."""
+def fault(part: Part, nodes: "Cluster", scratch: Path, wait: float) -> Fault:
+    """Kills a part of a new run, `wait` seconds after a checkpoint, and looks what becomes of it."""
     directory, said = scratch / "run", scratch / "said.txt"
-    told_seconds = on_seconds = lost_steps = None
+    told_seconds = lost_steps = None
     with driver_of(directory, nodes.address, said) as driver:
-        before = last_steps(directory)
+        time.sleep(wait)
+        before, workers, server = last_steps(directory), actors("Worker"), actors("Server")
         if part == "worker":
-            os.kill(actors("Worker")[0], signal.SIGKILL)
+            os.kill(min(workers), signal.SIGKILL)
         elif part == "machine":
             nodes.remove_node(*nodes.worker_nodes, allow_graceful=False)
         elif part == "server":
-            os.kill(actors("Server")[0], signal.SIGKILL)
+            os.kill(*server, signal.SIGKILL)
         else:
             os.killpg(driver.pid, signal.SIGKILL if part.endswith("SIGKILL") else signal.SIGINT)
         if part in TOLD:
             told_seconds = until(lambda: TOLD[part] in said.read_text())
-        if not part.startswith("driver"):
+        if part.startswith("driver"):
+            driver.wait(PATIENCE)
+            lost_steps = last_steps(directory) - steps_of(directory)
+        else:
             if part == "machine":
                 nodes.add_node(num_cpus=2)
-            reached = last_steps(directory)
-            on_seconds = until(lambda: len(actors("Worker")) == 3 and last_steps(directory) > reached)
-            os.killpg(driver.pid, signal.SIGINT)
-        driver.wait(PATIENCE)
+            # the log is rewound before a lost server's workers are replaced, and all of them are
+            gone, reached = (workers, steps_of(directory)) if part == "server" else (set(), last_steps(directory))
+            on_seconds = until(lambda: len(actors("Worker") - gone) == 3 and last_steps(directory) > reached)
+            end(driver)
     sentence = next((line.strip() for line in said.read_text().splitlines() if TOLD.get(part, "\0") in line), "")
     if part == "server":
         lost_steps = max(0, before - int(sentence.partition(TOLD[part])[2].split()[0]))
-    elif part.startswith("driver"):
-        lost_steps = last_steps(directory) - steps_of(directory)
-    wait_until(lambda: not actors("Worker") and not actors("Server"), LEFT_AFTER)
-    left = len(actors("Worker")) + len(actors("Server"))
+    processes = workers | server | actors("Worker") | actors("Server")  # those of a lost node are nobody's children
+    wait_until(lambda: not any(map(alive, processes)), LEFT_AFTER)
+    left = sum(map(alive, processes))
+    if part.startswith("driver"):
+        on_seconds = resumed(directory, nodes.address, said)
+    sentence = sentence.replace(str(directory), "RUN")
+    return Fault(part, told_seconds, sentence, on_seconds, lost_steps, left, whole(directory))
+
+
+def end(driver: subprocess.Popen) -> None:
+    """Ends a run as Ctrl-C does."""
+    os.killpg(driver.pid, signal.SIGINT)
+    driver.wait(PATIENCE)
+
+
+def resumed(directory: Path, address: str, said: Path) -> float:
+    """Seconds until a run that has ended makes updates again, from the command on."""
+    kept, started = steps_of(directory), time.monotonic()
+    with driver_of(directory, address, said) as driver:
+        until(lambda: last_steps(directory) > kept)
+        seconds = time.monotonic() - started
+        end(driver)
+    return seconds
+
+
+def whole(directory: Path) -> bool:
+    """Whether the checkpoint and every line of the log can be read."""
     try:
-        whole = bool(load_agent(directory)) and begun(directory)
+        load_agent(directory)
     except CheckpointError:
-        whole = False
-    return Fault(part, told_seconds, sentence, on_seconds, lost_steps, left, whole)
+        return False
+    return begun(directory) and len(read_log(directory)) == len((directory / LOG).read_text().splitlines())
 
 
 def main(times: int = 5, keep: bool = True) -> None:
@@ -152,10 +175,11 @@ def main(times: int = 5, keep: bool = True) -> None:
     ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
     faults = []
     try:
-        for _ in range(times):
+        for number in range(times):
+            wait = CHECKPOINT_SECONDS * number / times  # or what is lost would always be little
             for part in get_args(Part):
                 with tempfile.TemporaryDirectory() as scratch:
-                    faults.append(fault(part, nodes, Path(scratch)))
+                    faults.append(fault(part, nodes, Path(scratch), wait))
                 print(faults[-1], flush=True)
     finally:
         ray.shutdown()
@@ -170,8 +194,9 @@ def drive(address: str, directory: str) -> None:
     from training import run
 
     run.CHECKPOINT_SECONDS = CHECKPOINT_SECONDS
-    options = f"train cartpole --steps 1000000000 --workers 3 --cluster {address} --out {directory}"
-    program.main(options.split())
+    new = f"cartpole --steps 1000000000 --workers 3 --out {directory}"
+    options = f"--resume {directory}" if begun(Path(directory)) else new
+    program.main(["train", *options.split(), "--cluster", address])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ NETWORKS = {"1 Gbit/s, 0.5 ms": Network(0.0005, 1.25e8), "10 Gbit/s, 0.1 ms": Ne
 
 PLAN = Path(__file__).with_name("scaling.md")
 """The text of the page."""
+SETTLED_MINUTES = 10
+"""After which the server's memory is to stay as it is."""
 UNMEASURED = """## Figures
 
 None yet: run `python -m benchmarks.scaling measure` on a machine where nothing else runs, which writes them here."""
@@ -85,15 +87,19 @@ def fault_sections(result: dict) -> list[str]:
         seconds = [longest(fault[key] for fault in faults) for key in ("told_seconds", "on_seconds")]
         lost = [fault["lost_steps"] for fault in faults if fault["lost_steps"] is not None]
         whole = f"{sum(fault['whole'] for fault in faults)} of {len(faults)}"
-        rows.append((part, len(faults), *seconds, max(lost, default=""), sum(fault["left"] for fault in faults), whole))
+        most = f"{max(lost):,}" if lost else ""
+        left = sum(fault["left"] for fault in faults)
+        rows.append((part, len(faults), *seconds, most, left, whole, faults[0]["said"]))
     head = ("killed", "times", "told after, s", "goes on after, s", "steps lost, most", "processes left", "files whole")
     return [
         "## When a part is lost",
-        "`python -m benchmarks.faults` (its first lines tell how). Seconds are median and longest. *Steps lost* are "
+        "`python -m benchmarks.faults` (its first lines tell how). Seconds are median and longest; where the driver "
+        "was killed, the run *goes on* once somebody resumes it, and they count from that command. *Steps lost* are "
         "those beyond the checkpoint that the run goes on from, which is at most 5 seconds old here and a minute by "
-        "default. *Processes left* are those that were there 5 seconds after the run's end. Other work ran beside.",
+        "default. *Processes left* are those that were there 5 seconds after the run's end. This is no measurement of "
+        "speed: other work may have run beside.",
         where(result),
-        table(head, rows),
+        table((*head, "says, for example"), rows),
     ]
 
 
@@ -114,9 +120,22 @@ def memory_sections(result: dict) -> list[str]:
     return [
         "## The server's memory",
         f"`python -m benchmarks.cluster_memory` (its first lines tell how): CartPole with {result['workers']} workers, "
-        f"each of which waits {1000 * result['delay']:.0f} ms for each message. Other work ran beside.",
+        f"each of which waits {1000 * result['delay']:.0f} ms for each message. Other work may have run beside.",
         where(result),
         table(("minutes", "messages", "its own, MB", "shared with others, MB"), rows),
+        *growth(samples[SETTLED_MINUTES:]),
+    ]
+
+
+def growth(samples: list[dict]) -> list[str]:
+    """How fast the server's own memory grows, where there is more than a moment to tell it from."""
+    if len(samples) < 2:
+        return []
+    minutes, sizes = ([sample[key] for sample in samples] for key in ("minutes", "own_mb"))
+    slope = 60 * statistics.linear_regression(minutes, sizes).slope
+    return [
+        f"From minute {minutes[0]:.0f} to {minutes[-1]:.0f} its own memory grows by {slope:.1f} MB per hour (a line "
+        "fitted by least squares)."
     ]
 
 

@@ -43,6 +43,11 @@ def command(pid: int) -> str:
         return ""
 
 
+def actors(kind: str) -> set[int]:
+    """The processes of the Ray actors of a class, below this process; their title tells the method that they are in."""
+    return {pid for pid in descendants(os.getpid()) if command(pid).split(".")[0] == f"ray::{kind}"}
+
+
 def wait_until(condition: Callable[[], object], seconds: float) -> bool:
     """Waits until `condition` holds, for `seconds` at most; returns whether it did."""
     until = time.monotonic() + seconds

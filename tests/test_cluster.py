@@ -21,7 +21,7 @@ from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.shared import ParameterServer
 from tests import toy
-from tests.processes import alive, command, descendants, wait_until
+from tests.processes import actors, alive, command, descendants, wait_until
 from training.engine import Cluster, WorkerDied
 from training.log import read_log
 from training.run import train
@@ -51,11 +51,6 @@ def two_nodes():
 
 
 clustered = pytest.mark.cluster
-
-
-def actors(kind):
-    """The processes of the actors of a class, below this process; their title tells the method that they are in."""
-    return [pid for pid in descendants(os.getpid()) if command(pid).split(".")[0] == f"ray::{kind}"]
 
 
 def draw_until(moments, condition):
@@ -92,7 +87,7 @@ def test_the_loss_of_workers_and_of_a_node_is_told_and_the_run_goes_on(tmp_path,
     recipe = replace(ENDLESS, workers=3)  # at least one on either node
     moments = train(recipe, tmp_path, cluster=HERE)
     draw_until(moments, lambda moment: moment.updates and len(actors("Worker")) == 3)
-    os.kill(actors("Worker")[0], signal.SIGKILL)
+    os.kill(actors("Worker").pop(), signal.SIGKILL)
     draw_until(moments, lambda _: "was lost: its process or its machine has gone; another replaces it" in caplog.text)
     caplog.clear()
     draw_until(moments, lambda moment: moment.updates and len(actors("Worker")) == 3)

@@ -128,14 +128,22 @@ def test_the_page_tells_what_a_cluster_costs():
 
 def test_the_page_tells_what_a_loss_costs_and_what_the_server_takes():
     def fault(part, told, on, lost):
-        times = {"told_seconds": told, "said": "", "on_seconds": on, "lost_steps": lost}
+        times = {"told_seconds": told, "said": "it says", "on_seconds": on, "lost_steps": lost}
         return {"part": part, **times, "left": 0, "whole": True}
 
-    faults = [fault("server", 1.0, 9.0, 700), fault("server", 3.0, 11.0, 900), fault("driver, SIGKILL", None, None, 50)]
-    samples = [{"minutes": each, "messages": 1000 * each, "own_mb": 99.5, "shared_mb": 20.0} for each in range(13)]
+    faults = [
+        fault("server", 1.0, 9.0, 700),
+        fault("server", 3.0, 11.0, 900),
+        fault("driver, SIGKILL", None, 7.0, 1050),
+    ]
+    samples = [
+        {"minutes": each, "messages": 1000 * each, "own_mb": 99.5 + max(0, each - 10), "shared_mb": 20.0}
+        for each in range(13)
+    ]
     memory = {"machine": {}, "workers": 8, "delay": 0.3, "samples": samples}
     shown = page({"faults": {"machine": {}, "faults": faults}, "cluster_memory": memory})
-    assert "| server | 2 | 2.0, 3.0 | 10.0, 11.0 | 900 | 0 | 2 of 2 |" in shown
-    assert "| driver, SIGKILL | 1 |  |  | 50 | 0 | 1 of 1 |" in shown
-    rows = [line for line in shown.splitlines() if line.endswith("| 99.5 | 20.0 |")]
+    assert "| server | 2 | 2.0, 3.0 | 10.0, 11.0 | 900 | 0 | 2 of 2 | it says |" in shown
+    assert "| driver, SIGKILL | 1 |  | 7.0, 7.0 | 1,050 | 0 | 1 of 1 |" in shown
+    rows = [line for line in shown.splitlines() if line.endswith(" | 20.0 |")]
     assert [row.split(" | ")[0] for row in rows] == ["| 1", "| 11", "| 12"]
+    assert "From minute 10 to 12 its own memory grows by 60.0 MB per hour" in shown
