@@ -153,6 +153,7 @@ def close(page: gr.Blocks, arcade: Arcade) -> None:
     """Ends what is under way for visitors, and then the server, which tidies up. Whatever takes longer is cut off."""
     arcade.close()  # first: the server waits for all whom it still answers
     gradio_internals.close(page, LAST_SECONDS)
+    arcade.close()  # what began meanwhile: an emulator's threads must not outlive the process
 
 
 def warm_up(arcade: Arcade) -> None:
