@@ -49,7 +49,7 @@ def main(minutes: float = 60.0, workers: int = 8, delay: float = 0.3, keep: bool
     from training.engine import Cluster
     from training.run import train
 
-    recipe = dataclasses.replace(recipe_of("cartpole"), workers=workers, steps=10**12)
+    recipe = dataclasses.replace(recipe_of("cartpole"), workers=workers, steps=10**10)
     samples: list[Sample] = []
     begun, messages = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as directory, simulated(workers, 2) as address:
@@ -61,7 +61,7 @@ def main(minutes: float = 60.0, workers: int = 8, delay: float = 0.3, keep: bool
                 (server,) = actors("Server")
                 samples.append(Sample(round(passed, 2), messages, *memory_of(server)))
                 print(*samples[-1], flush=True)
-            if passed >= minutes:
+            if samples and passed >= minutes:
                 break
         run.close()
     if keep:

@@ -115,7 +115,7 @@ def fault(part: Part, nodes: "Cluster", scratch: Path, wait: float) -> Fault:
             told_seconds = until(lambda: TOLD[part] in said.read_text())
         if part.startswith("driver"):
             driver.wait(PATIENCE)
-            lost_steps = last_steps(directory) - steps_of(directory)
+            lost_steps = max(0, last_steps(directory) - steps_of(directory))
         else:
             if part == "machine":
                 nodes.add_node(num_cpus=2)
@@ -131,7 +131,7 @@ def fault(part: Part, nodes: "Cluster", scratch: Path, wait: float) -> Fault:
     left = sum(map(alive, processes))
     if part.startswith("driver"):
         on_seconds = resumed(directory, nodes.address, said)
-    sentence = sentence.replace(str(directory), "RUN")
+    sentence = sentence.rpartition("]")[2].replace(str(directory), "RUN")  # a progress bar may be on its line
     return Fault(part, told_seconds, sentence, on_seconds, lost_steps, left, whole(directory))
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from a3c_core.envs import make_envs
 from a3c_core.model import build_model
 from a3c_core.recipe import Recipe
 from a3c_core.shared import ParameterServer
+from benchmarks import cluster_memory
 from tests import toy
 from tests.processes import actors, alive, command, descendants, wait_until
 from training.engine import Cluster, WorkerDied
@@ -190,6 +192,16 @@ def test_no_process_outlives_a_killed_driver_that_started_ray(tmp_path):
     assert len([pid for pid in started if command(pid).split(".")[0] == "ray::Worker"]) == 2
     driver.kill()
     assert wait_until(lambda: not any(map(alive, started)), 5.0)
+
+
+@clustered
+def test_the_memory_of_the_server_is_measured_while_it_trains(two_nodes, monkeypatch, capsys):
+    monkeypatch.setattr(cluster_memory, "simulated", lambda cores, machines: nullcontext(two_nodes.address))
+    cluster_memory.main(minutes=0.0, workers=2, delay=0.0, keep=False)
+    (told,) = capsys.readouterr().out.splitlines()
+    _, messages, own, _ = map(float, told.split())
+    assert messages > 0
+    assert 10 < own < 1000
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1", "nowhere"])
