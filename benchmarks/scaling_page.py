@@ -161,23 +161,23 @@ def engines_table(trials: list[dict]) -> str:
 
 def curves_table(trials: list[dict]) -> str:
     """One row per trial: its speed, its messages, and the mean return by steps."""
-    points = sorted({100_000 * round(steps / 100_000) for trial in trials for steps, _ in trial["curve"]})
+    curves = [by_steps(trial["curve"]) for trial in trials]
+    points = sorted(set().union(*curves))
     rows = []
-    for trial in trials:
+    for trial, curve in zip(trials, curves, strict=True):
         seconds = trial["seconds"]
-        by_steps = {100_000 * round(steps / 100_000): score for steps, score in trial["curve"] if _near(steps)}
         row = (trial["workers"], f"{1000 * trial['delay']:.0f} ms", trial["compression"], trial["seed"])
         rates = (f"{trial['steps'] / seconds:,.0f}", f"{trial['staleness']:.2f}")
         sent = (f"{trial['messages'] / seconds:.1f}", f"{trial['megabytes'] / seconds:.1f}")
         reached = f"{seconds:.0f} s" if trial["solved"] else f"not in {seconds:.0f} s"
-        rows.append((*row, *rates, *sent, reached, *(by_steps.get(point, "") for point in points)))
+        rows.append((*row, *rates, *sent, reached, *(curve.get(point, "") for point in points)))
     head = ("workers", "delay", "type", "seed", "steps/s", "staleness", "messages/s", "MB/s", "mean of 18 after")
     return table((*head, *(f"{point / 1e6:.1f}M" for point in points)), rows)
 
 
-def _near(steps: int) -> bool:
-    """Whether a point of a curve is told at the next round number of steps."""
-    return abs(steps - 100_000 * round(steps / 100_000)) < 25_000
+def by_steps(curve: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """The points of a curve that are near to whole hundreds of thousands of steps, by these."""
+    return {round(steps, -5): score for steps, score in curve if abs(steps - round(steps, -5)) < 25_000}
 
 
 def costs_table(result: dict) -> str:
