@@ -20,12 +20,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import tyro
 
 from a3c_core.recipe import Recipe
 from benchmarks.results import file_of, machine, save
+
+if TYPE_CHECKING:
+    from ray.cluster_utils import Cluster as SimulatedCluster
 
 GOALS = {"cartpole": 475.0, "pong": 18.0, "pong, three passes": 18.0}
 PASSES = {"passes": 3, "clip_ratio": 0.2}
@@ -72,8 +75,8 @@ def recipe_of(task: str) -> Recipe:
 
 
 @contextmanager
-def simulated(cores: int, machines: int) -> Iterator[str]:
-    """The address of a cluster of nodes on this machine, which share so many cores; this process is connected."""
+def simulated(cores: int, machines: int) -> "Iterator[SimulatedCluster]":
+    """A cluster of nodes on this machine, which share so many cores; this process is connected."""
     import ray
     from ray.cluster_utils import Cluster as SimulatedCluster
 
@@ -83,7 +86,7 @@ def simulated(cores: int, machines: int) -> Iterator[str]:
         for count in others:
             nodes.add_node(num_cpus=count)
         ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
-        yield nodes.address
+        yield nodes
     finally:
         ray.shutdown()
         nodes.shutdown()
@@ -111,9 +114,9 @@ def trial(
     first, log, curve = None, [], []
     with (
         tempfile.TemporaryDirectory() as directory,
-        simulated(workers, machines) if engine == "cluster" else nullcontext() as address,
+        simulated(workers, machines) if engine == "cluster" else nullcontext() as nodes,
     ):
-        cluster = Cluster(address=address, compression=compression, delay=delay) if address else None
+        cluster = Cluster(address=nodes.address, compression=compression, delay=delay) if nodes else None
         recipe = dataclasses.replace(recipe_of(task), seed=seed, workers=workers)
         run = train(recipe, Path(directory) / "run", cluster=cluster)
         for progress in run:

@@ -52,8 +52,8 @@ def main(minutes: float = 60.0, workers: int = 8, delay: float = 0.3, keep: bool
     recipe = dataclasses.replace(recipe_of("cartpole"), workers=workers, steps=10**10)
     samples: list[Sample] = []
     begun, messages = time.monotonic(), 0
-    with tempfile.TemporaryDirectory() as directory, simulated(workers, 2) as address:
-        run = train(recipe, Path(directory) / "run", cluster=Cluster(address=address, delay=delay))
+    with tempfile.TemporaryDirectory() as directory, simulated(workers, 2) as nodes:
+        run = train(recipe, Path(directory) / "run", cluster=Cluster(address=nodes.address, delay=delay))
         for progress in run:
             messages += progress.messages or 0
             passed = (time.monotonic() - begun) / 60

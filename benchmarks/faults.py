@@ -9,7 +9,6 @@ driver has gone is resumed. At last each is ended by Ctrl-C. Checkpoints are wri
 minute, to save time.
 """
 
-import logging
 import os
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import tyro
 
 from a3c_core.checkpoint import CheckpointError, load_agent, steps_of
+from benchmarks.cluster import simulated
 from benchmarks.results import machine, save
 from tests.processes import actors, alive, wait_until
 from training.log import LOG, read_log
@@ -167,23 +167,14 @@ def main(times: int = 5, keep: bool = True) -> None:
         times: how often.
         keep: write the result; --no-keep only prints it.
     """
-    import ray
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    nodes.add_node(num_cpus=2)
-    ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
     faults = []
-    try:
+    with simulated(4, 2) as nodes:
         for number in range(times):
             wait = CHECKPOINT_SECONDS * number / times  # or what is lost would always be little
             for part in get_args(Part):
                 with tempfile.TemporaryDirectory() as scratch:
                     faults.append(fault(part, nodes, Path(scratch), wait))
                 print(faults[-1], flush=True)
-    finally:
-        ray.shutdown()
-        nodes.shutdown()
     if keep:
         save("faults", {"machine": machine("torch", "ray"), "faults": [each._asdict() for each in faults]})
 

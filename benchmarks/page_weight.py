@@ -25,7 +25,7 @@ from playwright.sync_api import Browser
 from benchmarks.results import HERE, PACKAGES, machine, save
 from tests.browsing import chromium
 from tests.processes import wait_until
-from tests.serving import serve
+from tests.serving import free_port, serve
 
 ROOT = HERE.parent
 FIRST_PICTURE = """
@@ -82,9 +82,7 @@ def processor_seconds(browser: Browser) -> float:
 @contextmanager
 def served_files(directory: Path) -> Iterator[str]:
     """The address of plain files, as `python -m http.server` serves them."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", directory]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

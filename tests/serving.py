@@ -61,6 +61,13 @@ class App(NamedTuple):
         return descendants(self.pid) - children(self.pid)
 
 
+def free_port() -> int:
+    """A port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 @contextmanager
 def serve(
     directory: Path, *, root: Path = ROOT, command: Sequence[str | Path] = PYTHON_APP, **environment: str
@@ -70,9 +77,7 @@ def serve(
     (directory / "tmp").mkdir()
     asked = directory / "asked"
     asked.touch()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment |= {
         "GRADIO_SERVER_PORT": str(port),
         "PYTHONPATH": str(directory),

@@ -196,7 +196,7 @@ def test_no_process_outlives_a_killed_driver_that_started_ray(tmp_path):
 
 @clustered
 def test_the_memory_of_the_server_is_measured_while_it_trains(two_nodes, monkeypatch, capsys):
-    monkeypatch.setattr(cluster_memory, "simulated", lambda cores, machines: nullcontext(two_nodes.address))
+    monkeypatch.setattr(cluster_memory, "simulated", lambda cores, machines: nullcontext(two_nodes))
     cluster_memory.main(minutes=0.0, workers=2, delay=0.0, keep=False)
     (told,) = capsys.readouterr().out.splitlines()
     _, messages, own, _ = map(float, told.split())
