@@ -465,9 +465,9 @@ def test_later_a_hub_that_is_away_is_told_and_the_last_files_are_offered_until_i
 ):
     monkeypatch.setattr(rented, "AGAIN_SECONDS", 0.01)
     monkeypatch.setattr(rented, "_draw", after(1, lambda: server.fail("POST .*/commit/", 500, times=9)))
-    rented.lead(an_order(), 0)
+    rented.lead(an_order(recipe=replace(an_order().recipe, steps=30_000)), 0)
     assert "WARNING: cannot upload to tester/a3c-runs: the Hub has trouble" in capsys.readouterr().out
-    assert rented.steps_there(REPO, "mine") >= 4000
+    assert rented.steps_there(REPO, "mine") >= 30_000
 
 
 # All of it
