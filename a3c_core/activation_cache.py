@@ -7,7 +7,7 @@ they would have been. `python -m benchmarks.activation_cache` measures what that
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,17 +32,20 @@ class ActivationCache:
         layers = encoder.modules() if reused else ()
         self._layers = [layer for layer in layers if isinstance(layer, nn.Conv2d | nn.Linear)]
         self._outputs: dict[nn.Module, list[Tensor]] = {layer: [] for layer in self._layers}
+        self._recording = False
+        for layer in self._layers:
+            layer.register_forward_hook(self._keep)
 
     @contextmanager
     def record(self) -> Iterator[None]:
         """While it is open, keeps the outputs of each call. The encoder must not change between calls."""
-        with ExitStack() as hooks:
-            for layer in self._layers:
-                hooks.enter_context(layer.register_forward_hook(self._keep))
-            yield
+        self._recording = True
+        yield
+        self._recording = False
 
     def _keep(self, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
-        self._outputs[layer].append(output)
+        if self._recording:
+            self._outputs[layer].append(output)
 
     @contextmanager
     def replay(self) -> Iterator[None]:

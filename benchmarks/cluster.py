@@ -12,6 +12,7 @@ beside. A delay is added to each round trip of a worker, half of it on the way t
 import dataclasses
 import json
 import logging
+import os
 import statistics
 import subprocess
 import sys
@@ -80,6 +81,7 @@ def simulated(cores: int, machines: int) -> "Iterator[SimulatedCluster]":
     import ray
     from ray.cluster_utils import Cluster as SimulatedCluster
 
+    os.environ["RAY_worker_niceness"] = "0"  # Ray's is 15, with which other work takes all of the processor
     first, *others = [cores // machines + (number < cores % machines) for number in range(machines)]
     nodes = SimulatedCluster(initialize_head=True, head_node_args={"num_cpus": first})
     try:
