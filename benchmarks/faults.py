@@ -131,8 +131,7 @@ def fault(part: Part, nodes: "Cluster", scratch: Path, wait: float) -> Fault:
     left = sum(map(alive, processes))
     if part.startswith("driver"):
         on_seconds = resumed(directory, nodes.address, said)
-    sentence = sentence.rpartition("]")[2].replace(str(directory), "RUN")  # a progress bar may be on its line
-    return Fault(part, told_seconds, sentence, on_seconds, lost_steps, left, whole(directory))
+    return Fault(part, told_seconds, sentence.replace(str(directory), "RUN"), on_seconds, lost_steps, left, whole(directory))
 
 
 def end(driver: subprocess.Popen) -> None:

@@ -1,6 +1,7 @@
 """The command line: each command does its work, and each mistake ends in a sentence instead of a traceback."""
 
 import json
+import logging
 import os
 import re
 import shlex
@@ -294,6 +295,16 @@ def test_a_run_that_learns_nothing_is_warned_of_once_and_goes_on(tmp_path, monke
     told = capsys.readouterr()
     assert told.err.count("WARNING: at 1,000 steps the gradient is zero") == told.err.count("WARNING") == warnings
     assert "score it:" in told.out
+
+
+def test_what_a_run_logs_has_a_line_of_its_own_beside_the_progress_bar(tmp_path, monkeypatch, capsys):
+    def moments(recipe, directory, *, resume, **ends):
+        yield ill(0.0, gradient_norm=1.0)
+        logging.getLogger("training.cluster").warning("worker 0 was lost")
+
+    monkeypatch.setattr(cli, "train", moments)
+    cli.main(["train", "cartpole", "--out", str(tmp_path)])
+    assert "worker 0 was lost" in re.split("[\r\n]", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("precision", "words"), [("float32", "the encoder in float32"), ("bfloat16", "bfloat16")])

@@ -15,6 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 import tyro
 from pydantic import TypeAdapter, ValidationError
 from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
 from tyro.conf import Positional
 
 import zoo
@@ -296,7 +297,7 @@ def run_training(
     )
     try:
         running = train(recipe, directory, resume=resume, **ends)
-        with bar, closing(running):
+        with bar, logging_redirect_tqdm(), closing(running):
             for progress in running:
                 for ailment in signs.check(progress):
                     tqdm.write(f"WARNING: {ailment}", file=sys.stderr)
