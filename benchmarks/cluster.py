@@ -79,9 +79,10 @@ def recipe_of(task: str) -> Recipe:
 def simulated(cores: int, machines: int) -> "Iterator[SimulatedCluster]":
     """A cluster of nodes on this machine, which share so many cores; this process is connected."""
     import ray
+    from ray._private.ray_constants import RAY_WORKER_NICENESS
     from ray.cluster_utils import Cluster as SimulatedCluster
 
-    os.environ["RAY_worker_niceness"] = "0"  # Ray's is 15, with which other work takes all of the processor
+    os.environ[RAY_WORKER_NICENESS] = "0"  # Ray's is 15, with which other work takes all of the processor
     first, *others = [cores // machines + (number < cores % machines) for number in range(machines)]
     nodes = SimulatedCluster(initialize_head=True, head_node_args={"num_cpus": first})
     try:

@@ -123,7 +123,8 @@ def fault(part: Part, nodes: "Cluster", scratch: Path, wait: float) -> Fault:
             gone, reached = (workers, steps_of(directory)) if part == "server" else (set(), last_steps(directory))
             on_seconds = until(lambda: len(actors("Worker") - gone) == 3 and last_steps(directory) > reached)
             end(driver)
-    sentence = next((line.strip() for line in said.read_text().splitlines() if TOLD.get(part, "\0") in line), "")
+    lines = said.read_text().replace(str(directory), "RUN").splitlines()
+    sentence = next((line.strip() for line in lines if TOLD.get(part, "\0") in line), "")
     if part == "server":
         lost_steps = max(0, before - int(sentence.partition(TOLD[part])[2].split()[0]))
     processes = workers | server | actors("Worker") | actors("Server")  # those of a lost node are nobody's children
@@ -131,7 +132,7 @@ def fault(part: Part, nodes: "Cluster", scratch: Path, wait: float) -> Fault:
     left = sum(map(alive, processes))
     if part.startswith("driver"):
         on_seconds = resumed(directory, nodes.address, said)
-    return Fault(part, told_seconds, sentence.replace(str(directory), "RUN"), on_seconds, lost_steps, left, whole(directory))
+    return Fault(part, told_seconds, sentence, on_seconds, lost_steps, left, whole(directory))
 
 
 def end(driver: subprocess.Popen) -> None:
