@@ -8,9 +8,10 @@ import pytest
 
 import training.__main__ as cli
 from a3c_core.checkpoint import load_agent
+from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
-from training.search import Job, Result, Study, jobs, read_results, read_study, search, survivors
+from training.search import SEARCH_SEED, Job, Result, Study, jobs, read_results, read_study, search, survivors
 
 SHIPPED = Path(cli.__file__).parent / "studies" / "atari.json"
 SMALL = {
@@ -83,6 +84,15 @@ def test_an_interrupted_search_goes_on_and_makes_nothing_twice(tmp_path):
     agent = load_agent(keys[-1].directory(out))
     assert (agent.steps, agent.recipe) == (200, study.recipe("cartpole", keys[-1].setting, 1))
     assert list(search(study, out, stop=lambda: False)) == []
+
+
+@pytest.mark.parametrize("actions", ["greedy", "sampled"])
+def test_trainings_are_scored_with_actions_chosen_as_the_study_says(tmp_path, actions):
+    study = read_study(study_file(tmp_path / "study.json", rungs=[100], actions=actions))
+    result = next(search(study, tmp_path / "out", stop=lambda: False))
+    agent = load_agent(result.key.directory(tmp_path / "out"))
+    score = evaluate(agent, study.episodes, greedy=actions == "greedy", first_seed=SEARCH_SEED)
+    assert result.scores == {"classic": score.mean}
 
 
 def test_the_command_prints_the_plan_and_ends_with_a_table(tmp_path, capsys):

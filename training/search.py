@@ -13,7 +13,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -59,6 +59,8 @@ class Study:
     """Games that each training is scored over, by each protocol."""
     protocols: Annotated[tuple[Protocol, ...], Field(min_length=1)] = ("classic",)
     """Rules of Atari's games; settings are compared by the mean over all of them."""
+    actions: Literal["greedy", "sampled"] = "greedy"
+    """How actions are chosen. Greedy games of a young agent may go on until the time limit; sampled ones seldom do."""
 
     @model_validator(mode="after")
     def _check(self) -> "Study":
@@ -201,7 +203,8 @@ def search(study: Study, out: Path, *, stop: Callable[[], bool]) -> Iterator[Res
 def _score(study: Study, job: Job, directory: Path) -> Result:
     agent = load_agent(directory)
     protocols = study.protocols if is_atari(agent.recipe.env) else ("classic",)
-    scores = {each: evaluate(agent, study.episodes, protocol=each, first_seed=SEARCH_SEED).mean for each in protocols}
+    games = {"episodes": study.episodes, "greedy": study.actions == "greedy", "first_seed": SEARCH_SEED}
+    scores = {each: evaluate(agent, **games, protocol=each).mean for each in protocols}
     log = read_log(directory)
     return Result(**job._asdict(), steps=agent.steps, seconds=log[-1].seconds if log else 0.0, scores=scores)
 
