@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import AVERAGE, SNAPSHOTS, CheckpointError, count_parameters, load_agent
@@ -79,12 +80,13 @@ def log_place(run: Path) -> Path:
 
 
 def better_weights(run: Path, episodes: int, *, greedy: bool = True) -> Path:
-    """The run's own directory, or that of its averaged weights where these score better in games of their own.
+    """The run's own directory, or that of its averaged weights where these score better in games of their own, by the
+    mean over the protocols of the game.
 
     Raises CheckpointError where the run is broken or keeps no average.
     """
     own, average = (
-        evaluate(load_agent(place), episodes, greedy=greedy, first_seed=AVERAGE_SEED).mean
+        fmean(mean_scores(load_agent(place), episodes, greedy=greedy, first_seed=AVERAGE_SEED).values())
         for place in (run, average_of(run))
     )
     return run / AVERAGE if average > own else run
@@ -125,8 +127,8 @@ def keep(
     if before and run.resolve().is_relative_to(before.directory.resolve()):
         raise CheckpointError(f"{run} is the zoo's own {name} already: keep the directory that training wrote.")
     if before and not force:
-        new = choosing_scores(load_agent(run), episodes, greedy=greedy)
-        old = choosing_scores(load(name), episodes, greedy=before.score.greedy)
+        new = mean_scores(load_agent(run), episodes, greedy=greedy, first_seed=CHOOSING_SEED)
+        old = mean_scores(load(name), episodes, greedy=before.score.greedy, first_seed=CHOOSING_SEED)
         if not beats(new, old):
             raise CheckpointError(
                 f"{run} scores {told(new)}, the {name} now in the zoo {told(old)} in the same games: not kept. "
@@ -153,10 +155,10 @@ def keep(
     return entry
 
 
-def choosing_scores(agent: Agent, episodes: int, *, greedy: bool) -> dict[Protocol, float]:
-    """Mean returns by each protocol of the agent's game, in the games that choose between agents."""
+def mean_scores(agent: Agent, episodes: int, *, greedy: bool, first_seed: int) -> dict[Protocol, float]:
+    """Mean returns by each protocol of the agent's game."""
     return {
-        protocol: evaluate(agent, episodes, greedy=greedy, protocol=protocol, first_seed=CHOOSING_SEED).mean
+        protocol: evaluate(agent, episodes, greedy=greedy, protocol=protocol, first_seed=first_seed).mean
         for protocol in protocols_of(agent.recipe.env)
     }
 
