@@ -6,17 +6,19 @@ import inspect
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import load, pong, speed, time_to_solve
+from benchmarks import load, pong, score_by_hours, speed, time_to_solve
 from benchmarks.opening import Asked, all_opened, by_another
 from benchmarks.page_tables import page_weight, picture_after
 from benchmarks.page_weight import opening
 from benchmarks.results import HERE, SCALING, SECTIONS, file_of, readme, scaling
 from benchmarks.training_tables import PEERS, activation_cache
 from tests.browsing import needs_chromium
+from training.log import LOG, Metrics, line_of
 
 
 def test_the_command_lists_every_benchmark_and_runs_those_that_are_named(monkeypatch, capsys):
@@ -136,3 +138,16 @@ def test_what_the_activation_cache_saves_is_the_median_of_pairs():
     trials = [{"recipe": "a3c", "cached": cached, "steps": 600, "seconds": taken} for cached, taken in seconds]
     table = activation_cache({"machine": {}, "trials": trials})[-1]
     assert table.splitlines()[-1] == "| a3c | 300 | 600 | 1.50 | 1.00 to 2.00 |"
+
+
+def test_the_score_by_hours_is_that_of_the_last_line_before(tmp_path, capsys):
+    moments = [(0.0, 0, None), (1000.0, 1_000_000, 5.0), (4000.0, 4_000_000, 9.0)]
+    progress = Metrics().progress(0, goal=1, learning_rate=1e-3)
+    log = [replace(progress, seconds=seconds, steps=steps, mean_return=mean) for seconds, steps, mean in moments]
+    (tmp_path / LOG).write_text("".join(map(line_of, log)))
+    score_by_hours.main((f"mine={tmp_path}",))
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "| mine |  |  | 5.0 (1.0M) | 5.0 (1.0M) |  |  | 9.0 (4.0M) after 1.1 hours |"
+    ]
+    with pytest.raises(SystemExit, match="'mine' names no training: say NAME=DIRECTORY"):
+        score_by_hours.main(("mine",))
