@@ -297,6 +297,14 @@ def test_the_app_starts_in_time_and_asks_no_other_machine(app, client):
     assert app.asked.read_text() == ""
 
 
+def test_the_page_comes_compressed_and_without_fonts(app):
+    packed, plain = (httpx.get(app.url, headers={"Accept-Encoding": each}) for each in ("gzip", "identity"))
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) / 4
+    assert len(packed.content) == len(plain.content)
+    assert "@font-face" not in httpx.get(f"{app.url}theme.css").text
+
+
 def test_watch_gives_a_playable_mp4(app, client, tmp_path):
     seen = client.predict("cartpole", 2, api_name="/watch")
     assert seen["video"].startswith(app.url)

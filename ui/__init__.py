@@ -14,6 +14,7 @@ from training.local import warm_up as warm_up_workers
 from ui import api, gradio_internals, guard, health, how, modules
 from ui.arcade import Arcade
 from ui.board import routes as board_routes
+from ui.compression import CompressPage
 from ui.gradio_internals import given, told_by
 from ui.guard import Guard
 from ui.play import routes as play_routes
@@ -107,7 +108,12 @@ def launch_options(arcade: Arcade) -> dict[str, Any]:
         *health.routes(arcade.broadcasts, arcade.sessions),
         *guard.ROUTES,
     ]
-    middleware = [Middleware(Guard), Middleware(Prefetch, broadcasts=arcade.broadcasts), Middleware(EndWithSlash)]
+    middleware = [
+        Middleware(CompressPage),
+        Middleware(Guard),
+        Middleware(Prefetch, broadcasts=arcade.broadcasts),
+        Middleware(EndWithSlash),
+    ]
     return {
         "theme": THEME,
         "css": CSS,

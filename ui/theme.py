@@ -1,10 +1,10 @@
-"""Theme and style sheet. The fonts come with gradio, so that the page asks nobody but this server."""
+"""Theme and style sheet. The fonts are the system's: Gradio's would be 190 kB."""
 
 from pathlib import Path
 
 import gradio as gr
 from gradio.themes import Color
-from gradio.themes.utils.fonts import LocalFont
+from gradio.themes.utils.fonts import Font
 
 from ui.games import GAMES
 
@@ -14,16 +14,21 @@ INK = Color(
 )  # fmt: skip
 """Greys with a little warmth, as of paper and of a switched-off screen."""
 
-WEIGHTS = (400, 700)
-"""Regular and bold: gradio's semibold files lack most letters."""
+
+class SystemFont(Font):
+    """A keyword of CSS for a font that the system chooses. Gradio puts it in quotes, and would ask for that name."""
+
+    def __str__(self) -> str:
+        return self.name
+
 
 THEME = gr.themes.Base(
     primary_hue=INK,
     secondary_hue=INK,
     neutral_hue=INK,
     radius_size=gr.themes.sizes.radius_sm,
-    font=[LocalFont("IBM Plex Sans", weights=WEIGHTS), "system-ui", "sans-serif"],
-    font_mono=[LocalFont("IBM Plex Mono", weights=WEIGHTS), "ui-monospace", "monospace"],
+    font=[SystemFont("system-ui"), "sans-serif"],
+    font_mono=[SystemFont("ui-monospace"), "DejaVu Sans Mono", "monospace"],
 ).set(
     body_background_fill="*neutral_50",
     body_background_fill_dark="*neutral_950",
