@@ -13,7 +13,7 @@ from a3c_core.recipe import Recipe
 from training.recipes import RECIPES
 from training.search import SEARCH_SEED, Job, Result, Study, jobs, read_results, read_study, search, survivors
 
-SHIPPED = Path(cli.__file__).parent / "studies" / "atari.json"
+STUDIES = Path(cli.__file__).parent / "studies"
 SMALL = {
     "games": ["cartpole"],
     "base": {"steps": 1000, "workers": 1, "envs_per_worker": 4, "n_steps": [5], "head_layers": [8]},
@@ -124,10 +124,14 @@ def test_a_broken_study_ends_in_a_sentence(tmp_path, changes, says):
     assert says in str(error.value)
 
 
-def test_the_shipped_study_is_sound():
-    study = read_study(SHIPPED)
+@pytest.mark.parametrize("name", ["atari", "hardcore", "pong"])
+def test_the_shipped_studies_are_sound(name):
+    study = read_study(STUDIES / f"{name}.json")
     assert set(study.games) <= set(RECIPES)
     assert len(study.settings) <= 8
-    common = Recipe(**asdict(RECIPES["pong"]) | study.base | {"n_steps": (128,)})
-    assert study.recipe("pong", "residual", 1) == replace(common, encoder="residual", seed=1)
-    assert isinstance(study.recipe("breakout", "residual_single_pass", 0), Recipe)
+
+
+def test_a_setting_changes_the_recipe_of_its_game():
+    study = read_study(STUDIES / "atari.json")
+    common = Recipe(**asdict(RECIPES["breakout"]) | study.base | {"n_steps": (128,)})
+    assert study.recipe("breakout", "residual", 1) == replace(common, encoder="residual", seed=1)
