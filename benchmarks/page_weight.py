@@ -10,12 +10,10 @@ is counted up to the first picture of the game on its canvas: requests, bytes as
 included, seconds since the navigation began, and seconds of the processor that all of Chromium's processes took.
 """
 
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +22,7 @@ from playwright.sync_api import Browser
 
 from benchmarks.results import HERE, PACKAGES, machine, save
 from tests.browsing import chromium
-from tests.processes import wait_until
-from tests.serving import free_port, serve
+from tests.serving import serve, served_files
 
 ROOT = HERE.parent
 FIRST_PICTURE = """
@@ -77,27 +74,6 @@ def processor_seconds(browser: Browser) -> float:
     told = session.send("SystemInfo.getProcessInfo")
     session.detach()
     return sum(process["cpuTime"] for process in told["processInfo"])
-
-
-@contextmanager
-def served_files(directory: Path) -> Iterator[str]:
-    """The address of plain files, as `python -m http.server` serves them."""
-    port = free_port()
-    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", directory]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        if not wait_until(lambda: answers(port), 30):
-            raise ConnectionError("python -m http.server does not answer")
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def answers(port: int) -> bool:
-    """Whether something listens there."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def commit_of(checkout: Path) -> str:

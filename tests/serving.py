@@ -104,6 +104,27 @@ def serve(
     assert left == [], f"the app leaves files behind: {left}"
 
 
+@contextmanager
+def served_files(directory: Path) -> Iterator[str]:
+    """The address of plain files, as `python -m http.server` serves them."""
+    port = free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", directory]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if not wait_until(lambda: _listens(port), 30):
+            raise ConnectionError("python -m http.server does not answer")
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    """Whether something listens there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def text_of(html: str) -> str:
     """What a reader sees of `html`."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html)).strip()
