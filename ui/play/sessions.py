@@ -146,6 +146,7 @@ class Sessions:
         self._threads = Threads(playing=CapacityLimiter(4), getting_ready=CapacityLimiter(2))
         self._games: dict[str, Session] = {}
         self._ended: deque[str] = deque(maxlen=4 * AT_ONCE)
+        self._ending = False
 
     def __len__(self) -> int:
         return len(self._games)
@@ -154,6 +155,8 @@ class Sessions:
         self, recipe: Recipe, seed: int, percent: int, address: str | None = None, make: MakeGame | None = None
     ) -> Session:
         """A place for a game, which its stream opens; `address` is None for this machine itself. Raises Taken."""
+        if self._ending:
+            raise Taken("The arcade is closing. Please try again in a minute.")
         if len(self) >= AT_ONCE:
             raise Taken("Too many games are being played right now. Please try again in a few minutes.")
         if address is not None and sum(live.address == address for live in self._games.values()) >= PER_ADDRESS:
@@ -177,7 +180,8 @@ class Sessions:
         live.close()
 
     def end(self) -> None:
-        """Ends all games."""
+        """Ends all games; no other begins."""
+        self._ending = True
         for live in list(self._games.values()):
             self.close(live)
 

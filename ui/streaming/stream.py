@@ -236,15 +236,18 @@ class Broadcasts:
         self._beginning = CapacityLimiter(BEGINNING)
         self._games: dict[EpisodeSpec, Broadcast] = {}
         self._lock = threading.Lock()
+        self._ended = False
 
     def get(self, spec: EpisodeSpec, address: str | None = None) -> Broadcast:
         """The game of a spec. Where there is none yet, it begins now and counts for that address.
 
-        Raises Full, and what loading the agent raises.
+        Raises Full, also after the end, and what loading the agent raises.
         """
         agent = None if self.found(spec) else self._load(spec)  # may take a while, and nobody else waits for it
         with self._lock:
             if (game := self.found(spec)) is None:
+                if self._ended:  # nobody would end it
+                    raise Full
                 self._make_room(address)
                 game = self._games[spec] = Broadcast(spec, agent or self._load(spec), self.scheduler, address)
                 self._throw_away()
@@ -282,6 +285,8 @@ class Broadcasts:
     def end(self) -> None:
         """Ends all games, before the process does: an emulator's threads must not outlive it."""
         until = time.monotonic() + END_SECONDS
+        with self._lock:
+            self._ended = True
         for game in list(self._games.values()):
             game.leave()
         for game in list(self._games.values()):
