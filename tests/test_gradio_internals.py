@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import gradio as gr
@@ -222,3 +223,10 @@ def test_the_page_has_a_head_and_a_script_that_tells_where_it_is(served):
     page = httpx.get(served.url).content
     assert page.count(HEAD) == 1
     assert re.match(r"\(window\.(\w+)", ROOT)[1].encode() in page
+
+
+def test_the_scripts_know_how_an_address_names_the_theme():
+    known = (Path(ui.__file__).parent / "gradio_internals.js").read_text()
+    word = re.search(r'THEME = "(\w+)"', known)[1]
+    assets = Path(gr.__file__).parent / "templates" / "frontend" / "assets"
+    assert any(word in file.read_text() for file in assets.glob("*.js"))

@@ -1,9 +1,9 @@
 // The page's address is its state. Each tab tells what it shows, and the address is that of the tab in front. Another game,
 // agent or tab is another entry of the browser's history; while a game moves, its entry follows.
+import { THEME } from "./gradio_internals.js";
 
 const PAUSE = 1000; // milliseconds between two changes of an entry: browsers refuse more than a few a second
 const FRAME = "https://huggingface.co"; // where a Space's page is, in whose frame the app is
-const THEME = "__theme"; // gradio's, and nobody else's business
 
 /**
  * What a tab shows: `what` makes an entry of its own, `moment` changes within it.

@@ -51,9 +51,6 @@
 
 /** @typedef {{ colours: Uint32Array, frames: Uint8Array, size: number }} Pictures */
 
-/** The root of the server that the page comes from. */
-export const base = (/** @type {any} */ (globalThis).gradio_config?.root || "").replace(/\/$/, "");
-
 /**
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag

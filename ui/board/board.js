@@ -1,6 +1,7 @@
 // The board of a game and a day (see ui/board/routes.py), and what hands a visitor's own game in. What others have written is
 // set as text, never as HTML.
-import { base, brief, make } from "../chunk.js";
+import { brief, make } from "../chunk.js";
+import { base } from "../gradio_internals.js";
 import { dayOf, isToday, share, written } from "./days.js";
 
 const PAUSE = 4000; // milliseconds between questions whether the agents have played

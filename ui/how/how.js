@@ -1,6 +1,6 @@
 // Runs when the tab is first opened. `element` is gradio's. The page is our own HTML, made by ui/how.
 import { onReturn, openTab, tell } from "../address.js";
-import { base } from "../chunk.js";
+import { base } from "../gradio_internals.js";
 
 const SLOWER = 40; // the timeline's milliseconds take so many times as long to watch
 const INSTANT = /** @type {ScrollBehavior} */ ("instant"); // a style sheet may want it smooth

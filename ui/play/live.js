@@ -1,6 +1,7 @@
 // Live games. Of one that the server plays (see ui/play/sessions.py) the messages come in one long answer, what is held goes up
 // in small posts; the static arcade plays them itself.
-import { base, brief, opened } from "../chunk.js";
+import { brief, opened } from "../chunk.js";
+import { base } from "../gradio_internals.js";
 
 /**
  * A chunk with its pictures, as they were packed or as something that draws them.

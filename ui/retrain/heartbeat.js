@@ -1,6 +1,6 @@
 // Runs once. Tells the server that the page is there, one question after another, while the training that is its value
 // goes on: a network that is lost says no goodbye (see ui/retrain/routes.py).
-import { base } from "../chunk.js";
+import { base } from "../gradio_internals.js";
 
 /** @param {import("../chunk.js").Host} host */
 export function mount({ element, props, watch }) {

@@ -1,6 +1,6 @@
 // Games of a server: those that it has as files (see ui/recordings/routes.py), and those that it plays while they are
 // watched (see ui/streaming/routes.py).
-import { base } from "../chunk.js";
+import { base } from "../gradio_internals.js";
 import { onServer } from "../play/live.js";
 import { LOOK_NOTE, found, latest, recordedGames } from "./recorded.js";
 import { chunkOf } from "./position.js";
