@@ -14,7 +14,7 @@ from training.local import warm_up as warm_up_workers
 from ui import api, gradio_internals, guard, health, how, modules
 from ui.arcade import Arcade
 from ui.board import routes as board_routes
-from ui.compression import CompressPage
+from ui.compression import CompressOnce
 from ui.gradio_internals import given, told_by
 from ui.guard import Guard
 from ui.play import routes as play_routes
@@ -109,8 +109,8 @@ def launch_options(arcade: Arcade) -> dict[str, Any]:
         *guard.ROUTES,
     ]
     middleware = [
-        Middleware(CompressPage),
         Middleware(Guard),
+        Middleware(CompressOnce),
         Middleware(Prefetch, broadcasts=arcade.broadcasts),
         Middleware(EndWithSlash),
     ]

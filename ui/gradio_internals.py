@@ -19,6 +19,8 @@ API = API_PREFIX
 """Where Gradio's own addresses begin."""
 UNNEEDED = ("upload", "component_server", "process_recording", "deep_link")
 """What Gradio offers below that to anybody and this page does not need: files to keep, videos to cut, snapshots."""
+FILES = ("/assets/", "/static/", "/theme.css", "/favicon.ico")
+"""Where Gradio has files that stay the same while it runs."""
 HEAD = b"<head>"
 """Where Gradio's page takes a script that is to run before all others."""
 ROOT = '(window.gradio_config?.root || "").replace(/\\/$/, "")'

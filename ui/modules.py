@@ -1,13 +1,11 @@
 """The page's scripts: ES modules below an address that names their content, so a browser asks for each but once."""
 
-import gzip
 import hashlib
 import json
 import re
 from functools import cache
 from os.path import normpath
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -20,19 +18,10 @@ IMPORT = re.compile(r'^import .* from "(.*)";$', re.MULTILINE)
 FOREVER = "public, max-age=31536000, immutable"
 
 
-class Module(NamedTuple):
-    """A script as it is sent."""
-
-    plain: bytes
-    packed: bytes
-    """The same by gzip."""
-
-
 @cache
-def modules() -> dict[str, Module]:
+def modules() -> dict[str, bytes]:
     """All scripts by their paths below this package, which their imports of each other follow."""
-    found = {path.relative_to(HERE).as_posix(): path.read_bytes() for path in sorted(HERE.rglob("*.js"))}
-    return {name: Module(text, gzip.compress(text, mtime=0)) for name, text in found.items()}
+    return {path.relative_to(HERE).as_posix(): path.read_bytes() for path in sorted(HERE.rglob("*.js"))}
 
 
 @cache
@@ -40,7 +29,7 @@ def version() -> str:
     """What changes when any of them does."""
     whole = hashlib.sha256()
     for name, module in modules().items():
-        whole.update(f"{name}\0{len(module.plain)}\0".encode() + module.plain)
+        whole.update(f"{name}\0{len(module)}\0".encode() + module)
     return whole.hexdigest()[:12]
 
 
@@ -73,7 +62,7 @@ def needed(*wanted: str) -> tuple[str, ...]:
     while left:
         if (name := left.pop()) not in found:
             found[name] = None
-            imports = IMPORT.findall(modules()[name].plain.decode())
+            imports = IMPORT.findall(modules()[name].decode())
             left += [normpath(PurePosixPath(name).parent / path) for path in imports]
     return tuple(sorted(found))
 
@@ -88,9 +77,7 @@ def script(request: Request) -> Response:
     module = modules().get(request.path_params["name"])
     if module is None or request.path_params["version"] != version():
         return PlainTextResponse("This script belongs to another version of the page. Reload it.", status_code=404)
-    packed = "gzip" in request.headers.get("accept-encoding", "")
-    headers = {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if packed else {})
-    return Response(module.packed if packed else module.plain, media_type="text/javascript", headers=headers)
+    return Response(module, media_type="text/javascript", headers={"Cache-Control": FOREVER})
 
 
 ROUTES = [Route("/arcade/js/{version}/{name:path}", script)]

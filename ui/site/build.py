@@ -74,7 +74,7 @@ def fill(out: Path, agents: list[str], app: str, *, processes: int) -> list[Reco
     for name, module in modules.modules().items():
         place = out / scripts / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(module.plain)
+        place.write_bytes(module)
     (out / STYLE).write_text(CSS + (HERE / "site.css").read_text(encoding="utf-8"), encoding="utf-8")
     told = [game._asdict() for game in games]
     found = {entry.name: playable(entry, out, told) for entry in entries if entry.recipe.env in PLAYED}
