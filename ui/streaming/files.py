@@ -1,6 +1,7 @@
 """Streamed games as files, made of their chunks: nothing is played for them again."""
 
 import io
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -132,8 +133,9 @@ class Files:
     def __init__(self, broadcasts: Broadcasts) -> None:
         self._broadcasts = broadcasts
         self._shelf = Shelf(size=KEPT)
-        self.line = Admission(at_once=2, waiting=6)
-        """A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB."""
+        self.line = Admission(at_once=max(1, (os.cpu_count() or 1) - 1), waiting=6)
+        """A video takes a core or two for seconds, a GIF a core for a second or two and some 300 MB. One core is the
+        page's, or all who open it meanwhile would wait."""
         self.of_one_visitor = PerVisitor(EACH, "files are being made")
         self.threads = CapacityLimiter(16)
         """For who waits for a file, be it another's: the page's own stay free. Some are left to refuse the others."""
