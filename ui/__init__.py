@@ -85,7 +85,7 @@ def build() -> tuple[gr.Blocks, Arcade]:
                 how.build()
         api.build()
         unqueued = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-        page.load(_arrive, None, tabs, **unqueued)
+        page.load(_arrive, None, tabs, **unqueued).then(js=modules.calling("address.js", "arrived"))
         marquee.tab(_return, None, tabs, trigger_mode="multiple", **unqueued)
         gradio_internals.when_left(page, given(_leave, arcade.jobs))
     gradio_internals.answer_arrivals_at_once(page)

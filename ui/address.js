@@ -19,6 +19,7 @@ let shown = ""; // the tab that the page has in front; none before it begins
 let returning = /** @type {string[]} */ ([]); // tabs that a return has asked for and that are not in front yet
 let timer = 0;
 let open = (/** @type {string} */ _tab) => {};
+let waits = false; // until the server has been asked what the address names, which stays as it is for so long
 
 /**
  * The tab that an address belongs to.
@@ -48,7 +49,7 @@ export function tell(tab, what, moment = {}, hash = "") {
   const before = states.get(tab);
   const now = { what: written(what), moment: written(moment), hash };
   const other = before && (before.what !== now.what || before.hash !== now.hash);
-  if (other && tab === front) {
+  if (other && tab === front && !waits) {
     settle(); // the entry that is left keeps its last moment
     states.set(tab, now);
     write("pushState", now);
@@ -111,7 +112,7 @@ function settle() {
   clearTimeout(timer);
   timer = 0;
   const state = states.get(front);
-  if (state && hrefOf(state) !== location.href) write("replaceState", state);
+  if (!waits && state && hrefOf(state) !== location.href) write("replaceState", state);
 }
 
 /** @param {State} state */
@@ -150,4 +151,11 @@ addEventListener("popstate", ({ state }) => {
  */
 export function mount({ trigger }) {
   open = (tab) => trigger("tab", { tab });
+  waits = true;
+}
+
+/** The server has answered what the address names, and it may change. */
+export function arrived() {
+  waits = false;
+  settle();
 }

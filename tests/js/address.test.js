@@ -15,7 +15,7 @@ const stub = {
   window: { parent: { postMessage: (...told) => log.push(["told", ...told]) } },
 };
 Object.assign(globalThis, stub);
-const { bring, mount, onReturn, shared, tabOf, tell, written } = await import("../../ui/address.js");
+const { arrived, bring, mount, onReturn, shared, tabOf, tell, written } = await import("../../ui/address.js");
 
 const logged = (act) => {
   log.length = 0;
@@ -72,4 +72,12 @@ test("a tab that opens late, when the visitor has gone further back, is no entry
   assert.deepEqual(logged(() => bring("retrain")), []);
   assert.deepEqual(logged(() => bring("watch")), []);
   assert.deepEqual(logged(() => bring("retrain")), [["pushState", "tab=retrain"]]); // a visitor's click
+});
+
+test("the address stays until the server has been asked what it names", () => {
+  mount({ trigger: () => {} }); // the tab retrain is in front
+  assert.deepEqual(logged(() => tell("retrain", { tab: "retrain", lesson: 1 })), []);
+  assert.deepEqual(logged(() => tell("retrain", { tab: "retrain", lesson: 2 })), []);
+  assert.deepEqual(logged(arrived), [["replaceState", "tab=retrain&lesson=2"]]);
+  assert.deepEqual(logged(() => tell("retrain", { tab: "retrain", lesson: 3 })), [["pushState", "tab=retrain&lesson=3"]]);
 });
