@@ -40,8 +40,10 @@ class ActivationCache:
     def record(self) -> Iterator[None]:
         """While it is open, keeps the outputs of each call. The encoder must not change between calls."""
         self._recording = True
-        yield
-        self._recording = False
+        try:
+            yield
+        finally:
+            self._recording = False
 
     def _keep(self, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
         if self._recording:

@@ -48,7 +48,9 @@ def test_the_page_is_compressed_but_made_anew_each_time(client, asked):
     assert asked == ["/", "/"]
 
 
-@pytest.mark.parametrize("path", ["/assets/missing.css", "/arcade/chunk", "/gradio_api/file=a.css"])
+@pytest.mark.parametrize(
+    "path", ["/assets/missing.css", "/arcade/chunk", "/gradio_api/file=a.css", "/arcade/recordings/"]
+)
 def test_refusals_and_what_may_change_are_not_kept(client, asked, path):
     for _ in range(2):
         assert client.get(path).content == TEXT

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ui.gradio_internals import FILES
 
 FIXED = (*FILES, "/arcade/js/", "/arcade/recordings/")
-"""Where the paths of such files begin."""
+"""Where the paths of such files begin; one that ends with a slash is a list, which may change."""
 CONDITIONS = ("range", "if-none-match", "if-modified-since")
 """Headers of requests that may want less than the whole file."""
 MOST_BYTES = 32 * 2**20
@@ -47,14 +47,15 @@ class CompressOnce:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        fixed = scope["type"] == "http" and scope["path"].startswith(FIXED)
-        whole = (fixed or scope.get("path") == "/") and not any(each in headers for each in CONDITIONS)
-        if not whole or scope["method"] != "GET":
+        path = scope.get("path", "")
+        fixed = path.startswith(FIXED) and not path.endswith("/")
+        whole = (fixed or path == "/") and not any(each in headers for each in CONDITIONS)
+        if not whole or scope.get("method") != "GET":
             await self.app(scope, receive, send)
             return
-        answer = self._kept.get(scope["path"]) or await answered(self.app, scope, receive)
+        answer = self._kept.get(path) or await answered(self.app, scope, receive)
         if fixed and answer.status == 200:
-            self._keep(scope["path"], answer)
+            self._keep(path, answer)
         await respond(answer, headers.get("accept-encoding", ""), send)
 
     def _keep(self, path: str, answer: Answer) -> None:
@@ -88,7 +89,10 @@ async def respond(answer: Answer, accepted: str, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def compressed(body: bytes, encoding: str) -> bytes:
-    """The page is the same for everybody who reaches the app under the same name, so it is compressed once, too."""
+    """The page is the same for everybody who reaches the app under the same name, so it is compressed once, too.
+
+    There is room for a page's files in each encoding. More would let strangers fill the memory with other pages.
+    """
     return ENCODINGS[encoding](body)
