@@ -1,5 +1,6 @@
 """One game to watch: step by step (playback_steps), as a whole (play), as pictures (render)."""
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -12,7 +13,7 @@ import torch
 from a3c_core.agent import Agent
 from a3c_core.envs import Protocol
 from a3c_core.evaluation import check_seeds, environment_value
-from a3c_core.model import Memory
+from a3c_core.model import Memory, VectorEncoder
 from playback.perturbation import Perturbation, Perturbed
 from playback.takeover import Hand, Takeover, replayed
 
@@ -86,6 +87,8 @@ def playback_steps(
     Only where it is `watched` are there pictures. Raises ValueError for a seed that is no scoring seed.
     """
     check_seeds([seed])
+    vectors = isinstance(agent.model.encoder, VectorEncoder)
+    agent = in_double_precision(agent) if vectors else agent
     generator = torch.Generator().manual_seed(seed)
     with closing(perturbed_env(agent, "rgb_array_list" if watched else None, protocol, perturbations, hand)) as env:
         obs, _ = env.reset(seed=seed)
@@ -93,7 +96,8 @@ def playback_steps(
         while not over:
             seen, before = np.asarray(obs), memory
             with one_thread():
-                policy, value, memory = agent.policy_and_value(seen[None], memory)
+                shown = seen.astype(np.float64) if vectors else seen
+                policy, value, memory = agent.policy_and_value(shown[None], memory)
                 action = policy.act(greedy=greedy, generators=[generator])[0, 0].numpy()
             if last:
                 yield with_pictures(last, env, watched=watched)  # drawn while the agent thought of its next action
@@ -103,6 +107,15 @@ def playback_steps(
             expected = environment_value(float(value[0]), agent.recipe, unit=agent.model.normalizer.reward_unit)
             last = PlaybackStep(info["action"], described, expected, float(reward), [], over, seen, before)
         yield with_pictures(last, env, watched=watched)
+
+
+def in_double_precision(agent: Agent) -> Agent:
+    """The agent with a network that reads float64 and computes in it.
+
+    In float32 two implementations of one network differ in the last digit, which makes another game of a long one. In
+    float64 the browser's copy (ui/site/simulation.js) plays whole games as Python does.
+    """
+    return agent._replace(model=copy.deepcopy(agent.model).double())
 
 
 def with_pictures(step: PlaybackStep, env: gym.Env, *, watched: bool) -> PlaybackStep:

@@ -63,6 +63,14 @@ def test_cartpole_moves_as_gymnasiums_single_one_and_ends_where_it_ends(policy, 
     assert {"random": ends.count("terminated") > 20, "balance": ends == ["truncated"] * 6}[policy]
 
 
+def test_cartpole_goes_on_from_exactly_what_it_showed():
+    with closing(make_env(CARTPOLE)) as env:
+        env.reset(seed=0)
+        for action in (0, 1, 1, 0):
+            obs, *_ = env.step(action)
+            assert list(env.unwrapped.state) == list(obs)
+
+
 def test_cartpole_leaves_the_running_ones_alone_when_another_ends():
     envs = make_envs(CARTPOLE, 2)
     obs, _ = envs.reset(seed=0)

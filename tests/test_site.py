@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
 from pathlib import Path
 
 import gymnasium as gym
@@ -348,27 +347,30 @@ def play_in_node(env: str, weights: Path, games: list[list]) -> list[dict]:
     return json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100).stdout)
 
 
-ALIKE_STEPS = 100
-"""Torch adds in another order: what the last digit makes of a long game is another game."""
-
-
 @pytest.mark.skipif(not shutil.which("node"), reason="needs Node (Debian: apt install nodejs)")
-@pytest.mark.parametrize(("name", "snapshot"), [("cartpole", 5), ("cartpole", 100), ("pendulum", 1), ("pendulum", 100)])
-def test_games_played_in_the_browser_are_those_of_python(tmp_path, name, snapshot):
+@pytest.mark.parametrize(
+    ("name", "snapshot", "seeds"),
+    [
+        ("cartpole", 5, [0, 1, 2, 3, 123_456_789]),
+        ("pendulum", 1, [0, 1, 2, 3, 123_456_789]),
+        pytest.param("cartpole", 100, range(100), marks=pytest.mark.slow),
+        pytest.param("pendulum", 100, range(100), marks=pytest.mark.slow),
+    ],
+)
+def test_games_played_in_the_browser_are_those_of_python_to_their_end(tmp_path, name, snapshot, seeds):
     agent, weights = zoo.load(name, snapshot), tmp_path / "model.safetensors"
     weights.write_bytes(weights_of(agent))
-    games = [[seed, "20.left-60.right" if seed % 2 else ""] for seed in (0, 1, 2, 3, 123_456_789)]
+    games = [[seed, "20.left-60.right" if seed % 2 else ""] for seed in seeds]
     for (seed, nudges), played in zip(games, play_in_node(agent.recipe.env, weights, games), strict=True):
-        perturbations = nudges_of(nudges, agent.recipe, 1000)
-        real = list(islice(playback_steps(agent, seed, perturbations=perturbations), ALIKE_STEPS))
-        mine = played["steps"][: len(real)]
+        mine = played["steps"]
+        real = list(playback_steps(agent, seed, perturbations=nudges_of(nudges, agent.recipe, 1000)))
         assert len(mine) == len(real)
-        np.testing.assert_allclose([step["seen"] for step in mine], [step.obs for step in real], atol=1e-4)
-        np.testing.assert_allclose([step["reward"] for step in mine], [step.reward for step in real], atol=1e-4)
+        np.testing.assert_allclose([step["seen"] for step in mine], [step.obs for step in real], atol=1e-5)
+        np.testing.assert_allclose([step["reward"] for step in mine], [step.reward for step in real], atol=1e-5)
         if name == "cartpole":
             assert [np.argmax(step["head"]) for step in mine] == [step.action for step in real]
         else:
-            np.testing.assert_allclose([step["head"] for step in mine], [step.action for step in real], atol=1e-3)
+            np.testing.assert_allclose([step["head"] for step in mine], [step.action for step in real], atol=1e-4)
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs Node (Debian: apt install nodejs)")
@@ -383,12 +385,14 @@ def test_every_step_in_the_browser_is_that_of_gymnasium(tmp_path, name):
         assert game["begin"] == list(env.state)
         for step in game["steps"]:
             action = step["action"] if name == "cartpole" else 2 * np.clip(step["action"], -1, 1)
-            _, reward, over, _, _ = env.step(action)
-            real.append([*env.state, reward, over or step is game["steps"][-1]])
+            obs, reward, over, _, _ = env.step(action)
+            state = obs if name == "cartpole" else env.state  # CartPole's is rounded to what it shows
+            real.append([*state, reward, over or step is game["steps"][-1]])
             env.state = np.array(step["state"])  # what is compared is a step, not how far rounding has led
         steps += game["steps"]
     told = [[*step["state"], step["reward"], step["over"]] for step in steps]
-    np.testing.assert_allclose(told, real, rtol=1e-12, atol=1e-12)
+    rounding = 1e-7 if name == "cartpole" else 1e-12
+    np.testing.assert_allclose(told, real, rtol=rounding, atol=1e-12)
     policy, value, _ = agent.policy_and_value(np.array([step["seen"] for step in steps], dtype=np.float32))
     heads = torch.tensor([step["head"] for step in steps])
     mine, theirs = (heads.softmax(-1), policy.probs) if name == "cartpole" else (heads, policy.mean)

@@ -78,7 +78,7 @@ export function tensorsOf(buffer) {
 }
 
 /**
- * Linear layers with tanh between them, in single precision.
+ * Linear layers with tanh between them, in double precision, as Python's playback computes them.
  * @param {ReturnType<typeof tensorsOf>} tensors
  * @param {string} name of all of them
  * @returns {Layers}
@@ -92,10 +92,9 @@ function layersOf(tensors, name) {
   return (input) =>
     layers.reduce((inputs, [{ values }, bias], i) => {
       const outputs = Array.from(bias.values, (constant, row) => {
-        const sum = inputs.reduce((total, each, column) => total + each * values[row * inputs.length + column], 0);
-        return Math.fround(sum + constant);
+        return inputs.reduce((total, each, column) => total + each * values[row * inputs.length + column], constant);
       });
-      return i + 1 < layers.length ? outputs.map((each) => Math.fround(Math.tanh(each))) : outputs;
+      return i + 1 < layers.length ? outputs.map(Math.tanh) : outputs;
     }, input);
 }
 
@@ -120,20 +119,6 @@ const [GRAVITY, POLE_MASS, TOTAL_MASS, HALF_POLE, FORCE] = [9.8, 0.1, 1.1, 0.5, 
 const LEANS_TOO_FAR = (12 * 2 * Math.PI) / 360;
 const clipped = (value, most) => Math.max(-most, Math.min(most, value));
 
-// Math.sin differs between browsers in its last digit, which a game by hand would turn into another game within seconds: a
-// link is to show the same one everywhere. CartPole's angles are small enough for the series.
-function sine(angle) {
-  let sum = 1;
-  for (let k = 16; k > 1; k -= 2) sum = 1 - ((angle * angle) / (k * (k + 1))) * sum;
-  return angle * sum;
-}
-
-function cosine(angle) {
-  let sum = 1;
-  for (let k = 15; k > 0; k -= 2) sum = 1 - ((angle * angle) / (k * (k + 1))) * sum;
-  return sum;
-}
-
 /** @type {Record<string, Rules>} */
 export const RULES = {
   "CartPole-v1": {
@@ -143,12 +128,14 @@ export const RULES = {
     choice: (logits) => logits.indexOf(Math.max(...logits)),
     step([x, speed, lean, turn], action) {
       const force = action === 1 ? FORCE : -FORCE;
-      const [cos, sin] = [cosine(lean), sine(lean)];
+      const [cos, sin] = [Math.cos(lean), Math.sin(lean)];
       const temp = (force + POLE_MASS * HALF_POLE * (turn * turn) * sin) / TOTAL_MASS;
       const turning = (GRAVITY * sin - cos * temp) / (HALF_POLE * (4 / 3 - (POLE_MASS * (cos * cos)) / TOTAL_MASS));
       const speeding = temp - (POLE_MASS * HALF_POLE * turning * cos) / TOTAL_MASS;
       const state = [x + TAU * speed, speed + TAU * speeding, lean + TAU * turn, turn + TAU * turning];
-      return { state, reward: 1, over: Math.abs(state[0]) > 2.4 || Math.abs(state[2]) > LEANS_TOO_FAR };
+      const over = Math.abs(state[0]) > 2.4 || Math.abs(state[2]) > LEANS_TOO_FAR;
+      // Rounded as in Python, since sines differ between browsers in the last digit: a link shows the same game everywhere.
+      return { state: state.map(Math.fround), reward: 1, over };
     },
     push: ([x, speed, lean, turn], direction) => [x, speed, lean, turn + 0.7 * direction],
     draw(pen, [x, , lean]) {
