@@ -2,7 +2,7 @@
 // player's own position, so that one transport moves both.
 import { brief, lay, make } from "../chunk.js";
 import { fresh, stepTo } from "./position.js";
-import { draw, fetchChunk } from "./reel.js";
+import { draw, fetchChunk, makeScreen } from "./reel.js";
 
 /**
  * What can be watched beside a game: the same agent where only a `snapshot` is named.
@@ -21,15 +21,7 @@ export function makeBeside({ films, source, current, pace, unseen, laid, changed
   const choice = make("label", "beside-choice");
   const list = /** @type {HTMLSelectElement} */ (make("select", ""));
   choice.append(make("span", "hint", "Beside it:"), list);
-  const shot = make("figure", "shot beside");
-  const picture = make("div", "picture");
-  const canvas = make("canvas", "", "", { role: "img" });
-  const strip = make("figcaption", "strip");
-  const name = make("span", "name");
-  const note = make("span", "note");
-  picture.append(canvas);
-  strip.append(name, note);
-  shot.append(picture, strip);
+  const { shot, picture, canvas, name, note, show } = makeScreen("beside", "");
   choice.hidden = true;
 
   let others = /** @type {Other[]} */ ([]);
@@ -71,9 +63,7 @@ export function makeBeside({ films, source, current, pace, unseen, laid, changed
     const wanted = () => mine === game;
     const begin = (about) => {
       mine.about = about;
-      Object.assign(canvas, { width: about.width, height: about.height });
-      canvas.setAttribute("aria-label", `${about.env} played by ${name.textContent}`);
-      shot.dataset.game = about.env;
+      show(about, name.textContent);
       laid();
     };
     if (!unseen() && (await fetchChunk(mine, source, { pace: pace(), begin, wanted })) && wanted()) setTimeout(fetchMore, 0);

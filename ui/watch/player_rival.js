@@ -1,8 +1,8 @@
 // The agent alone: beside a game that was taken over, a smaller screen where the agent's own game goes on, in step with it.
-import { brief, lay, make, whenResized } from "../chunk.js";
+import { brief, lay, whenResized } from "../chunk.js";
 import { query } from "./live.js";
 import { firstAbove, forked } from "./position.js";
-import { draw, fetchChunk } from "./reel.js";
+import { draw, fetchChunk, makeScreen } from "./reel.js";
 import { read } from "./takeovers.js";
 
 /** @param {import("./position.js").Spec} spec */
@@ -12,14 +12,7 @@ export const alone = (spec) => ({ ...spec, takeovers: "", at: null });
  * @param {{ shot: HTMLElement, source: import("./position.js").Source, unseen: () => boolean, here: AbortSignal }} player
  */
 export function makeRival({ shot, source, unseen, here }) {
-  const figure = make("figure", "shot rival");
-  const picture = make("div", "picture");
-  const canvas = make("canvas", "", "", { role: "img" });
-  const strip = make("figcaption", "strip");
-  const note = make("span", "note");
-  strip.append(make("span", "name", "The agent alone"), note);
-  picture.append(canvas);
-  figure.append(picture, strip);
+  const { shot: figure, picture, canvas, note, show } = makeScreen("rival", "The agent alone");
 
   /** @type {import("./position.js").Game | null} */
   let game = null;
@@ -28,10 +21,7 @@ export function makeRival({ shot, source, unseen, here }) {
   function open(from, spec, first) {
     game = from.spec.takeovers ? forked(from, spec, first) : from;
     game.drawn = -1;
-    figure.dataset.game = from.about.env;
-    canvas.width = from.about.width;
-    canvas.height = from.about.height;
-    canvas.setAttribute("aria-label", `${from.about.env} played by ${from.about.agent} alone`);
+    show(from.about, `${from.about.agent} alone`);
   }
 
   /**

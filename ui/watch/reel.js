@@ -1,5 +1,5 @@
 // The chunks of a game, fetched as they are needed, and its pictures on a canvas.
-import { Outdated, inflater, opened, paint, unpacked } from "../chunk.js";
+import { Outdated, inflater, make, opened, paint, unpacked } from "../chunk.js";
 import { append, chunkOf, forget, stepTo } from "./position.js";
 
 const pause = (milliseconds) => new Promise((wake) => setTimeout(wake, milliseconds));
@@ -75,4 +75,31 @@ async function pictures({ about, chunks, decoded }, index) {
   decoded.set(index, promise);
   forget(decoded, chunks);
   return promise;
+}
+
+/**
+ * A smaller screen beside the player's: a picture and a line with a name and a note under it.
+ * @param {string} kind of its class
+ * @param {string} title
+ */
+export function makeScreen(kind, title) {
+  const shot = make("figure", `shot ${kind}`);
+  const picture = make("div", "picture");
+  const canvas = make("canvas", "", "", { role: "img" });
+  const strip = make("figcaption", "strip");
+  const name = make("span", "name", title);
+  const note = make("span", "note");
+  strip.append(name, note);
+  picture.append(canvas);
+  shot.append(picture, strip);
+  /**
+   * @param {import("../chunk.js").About} about the game that is shown from now on
+   * @param {string} player
+   */
+  const show = (about, player) => {
+    Object.assign(canvas, { width: about.width, height: about.height });
+    canvas.setAttribute("aria-label", `${about.env} played by ${player}`);
+    shot.dataset.game = about.env;
+  };
+  return { shot, picture, canvas, name, note, show };
 }
