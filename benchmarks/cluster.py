@@ -1,7 +1,7 @@
 """What a cluster costs against the processes of one machine: CartPole, Pong, and slow links. Writes docs/scaling.md.
 
     pip install "a3c-arcade[atari,ray]"
-    python -m benchmarks.cluster                      # 50 minutes; nothing else should run
+    python -m benchmarks.cluster                      # an hour; nothing else should run
     python -m benchmarks.cluster --parts cartpole     # one part again: the others stay as they are
 
 The cluster is simulated: nodes of one core each, on this machine. Local engine and cluster take turns, each training
@@ -169,15 +169,16 @@ def trials_of(
     most = seconds[part]
     if part == "cartpole":
         for seed in range(seeds):
-            for engine in ("local", "cluster"):
-                yield alone("cartpole", engine, workers, 0, "float32", seed, most)
+            for engine, compression in (("local", "float32"), ("cluster", "float32"), ("cluster", "bfloat16")):
+                yield alone("cartpole", engine, workers, 0, compression, seed, most)
     elif part == "speed":
         for number in range(3):
             for engine in ("local", "cluster"):
                 yield alone("pong", engine, workers, 0, "float32", number, most)
     elif part == "pong":
-        for seed in range(2):
-            yield alone("pong, three passes", "cluster", workers, 0, "float32", seed, most)
+        for compression in ("float32", "bfloat16"):
+            for seed in range(2):
+                yield alone("pong, three passes", "cluster", workers, 0, compression, seed, most)
     else:
         for delay in delays:
             yield alone("pong, three passes", "cluster", workers, delay, "float32", 0, most)

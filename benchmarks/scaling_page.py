@@ -140,10 +140,10 @@ def growth(samples: list[dict]) -> list[str]:
 
 
 def engines_table(trials: list[dict]) -> str:
-    """One row per engine: medians over its trials, and the ratio to the local one."""
+    """One row per engine and type of its messages: medians over its trials, and the ratio to the local one."""
     rows, local = [], None
-    for engine in dict.fromkeys(trial["engine"] for trial in trials):
-        ours = [trial for trial in trials if trial["engine"] == engine]
+    for engine, compression in dict.fromkeys((trial["engine"], trial["compression"]) for trial in trials):
+        ours = [trial for trial in trials if (trial["engine"], trial["compression"]) == (engine, compression)]
         solved = [trial["seconds"] if trial["solved"] else math.inf for trial in ours]
         cells = [f"{sum(trial['solved'] for trial in ours)} of {len(ours)}", f"{statistics.median(solved):.1f}"]
         if not any(trial["solved"] for trial in ours):  # a stretch that was to last so long
@@ -154,7 +154,8 @@ def engines_table(trials: list[dict]) -> str:
         longer = f"{statistics.median(solved) / local[0]:.2f}" if cells[0] else ""
         faster = f"{statistics.median(rates) / local[1]:.0%}"
         speed = (f"{statistics.median(rates):,.0f}", faster, f"{min(rates):,.0f} to {max(rates):,.0f}")
-        rows.append((engine, *cells, longer, *speed, f"{starts:.1f}"))
+        name = engine if engine == "local" else f"{engine}, {compression}"
+        rows.append((name, *cells, longer, *speed, f"{starts:.1f}"))
     head = ("engine", "solved", "seconds", "times local", "steps/s", "of local", "slowest to fastest", "start, s")
     return table(head, rows)
 
@@ -169,9 +170,19 @@ def curves_table(trials: list[dict]) -> str:
         row = (trial["workers"], f"{1000 * trial['delay']:.0f} ms", trial["compression"], trial["seed"])
         rates = (f"{trial['steps'] / seconds:,.0f}", f"{trial['staleness']:.2f}")
         sent = (f"{trial['messages'] / seconds:.1f}", f"{trial['megabytes'] / seconds:.1f}")
-        reached = f"{seconds:.0f} s" if trial["solved"] else f"not in {seconds:.0f} s"
+        reached = f"{seconds:.0f} s, {trial['steps'] / 1e6:.2f}M" if trial["solved"] else f"not in {seconds:.0f} s"
         rows.append((*row, *rates, *sent, reached, *(curve.get(point, "") for point in points)))
-    head = ("workers", "delay", "type", "seed", "steps/s", "staleness", "messages/s", "MB/s", "mean of 18 after")
+    head = (
+        "workers",
+        "delay",
+        "type",
+        "seed",
+        "steps/s",
+        "staleness",
+        "messages/s",
+        "MB/s",
+        "mean of 18 after (steps)",
+    )
     return table((*head, *(f"{point / 1e6:.1f}M" for point in points)), rows)
 
 
