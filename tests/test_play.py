@@ -174,7 +174,7 @@ def test_act_plays_the_game_by_hand(agent, greedy):
         obs, _, terminated, truncated, _ = env.step(action)
         over = terminated or truncated
         actions.append(action)
-    np.testing.assert_array_equal(actions, game.actions)
+    np.testing.assert_allclose(actions, game.actions, rtol=1e-4)  # play computes vector networks in float64
 
 
 def test_a_recurrent_agent_thinks_with_what_it_remembers():
