@@ -231,6 +231,9 @@ def section(study: Study) -> list[str]:
     return [
         f"### {findings.game_name(study)}: workers and hand-overs",
         *start,
+        "#### What is often said, and what came out",
+        *paragraphs(findings.claim_findings(study)),
+        "#### Lock-free workers against A2C",
         *paragraphs(findings.comparison_findings(study)),
         "#### Against lock-free updates by as many workers",
         *paragraphs(findings.handover_findings(study)),

@@ -12,7 +12,15 @@ from tests.serving import text_of
 from training.compare import MARKS, Trial
 from training.results import append_line
 from ui.asynchrony.figures import asynchrony_section, measured
-from ui.asynchrony.findings import SCORE, STEPS, Question, ablation_findings, answer, comparison_findings
+from ui.asynchrony.findings import (
+    SCORE,
+    STEPS,
+    Question,
+    ablation_findings,
+    answer,
+    claim_findings,
+    comparison_findings,
+)
 from ui.asynchrony.record import RECORD, Estimate, Record, record
 
 
@@ -199,6 +207,25 @@ def test_the_page_in_docs_says_what_the_record_says():
     text = asynchrony.PAGE.read_text()
     assert page(text, record()) == text
     assert {path.name for path in asynchrony.PICTURES.glob("*.svg")} == set(pictures(record()))
+
+
+def test_a_goal_that_the_reference_may_miss_is_left_for_a_lower_one():
+    told = comparison_findings(study(*pair(1, None, 1000), *pair(2, 500, 600)))[0].text
+    assert told == "2 workers did not differ from A2C in the steps to a mean return of 195."
+
+
+def test_what_is_often_said_is_held_against_the_numbers():
+    fast, slow = pair(2, 500, 600, steps_per_second=1500.0), pair(4, 2000, 2100, steps_per_second=700.0)
+    unsure = pair(8, 900, 1100, steps_per_second=1000.0)
+    waiting = pair(2, 300, 400, handover="synchronous")
+    told = dict(claim_findings(study(*pair(1, 1000, 1000), *fast, *slow, *unsure, *waiting)))
+    speed, steps, wait, steady = told.values()
+    assert "as said, 1.5 (1.5 to 1.5) times as many for 2 workers; the opposite, 0.7 (0.7 to 0.7) times" in speed
+    assert "; no difference, 1 (1 to 1) times as many for 8 workers. Workers beyond" in speed
+    assert steps.startswith("The steps to a mean return of 475: the opposite, 0.55 (0.5 to 0.6) times as many for 2")
+    assert "; too wide an interval to tell, 0.9 to 1.1 times as many for 8 workers. " in steps
+    assert wait.startswith("The steps to a mean return of 475: as said, ")
+    assert steady.startswith("The variance: no difference, 0 (0 to 0) points squared for 2 workers. ")
 
 
 def test_of_few_trainings_only_successes_are_told(both):

@@ -123,7 +123,9 @@ def test_the_page_tells_what_a_cluster_costs():
     assert "| 2 | 50 ms | float32 | 0 | 100 | 0.50 | 2.0 | 5.0 | not in 10 s | -20.5 |  |" in shown
     assert "| 2 | 0 ms | float32 | 0 | 200 | 0.50 | 4.0 | 10.0 | 5 s, 0.00M |  | 3.0 |" in shown
     stretch = [trial("local", 1.0, solved=False), trial("cluster", 2.0, solved=False)]
-    assert "| cluster, float32 |  |  |  | 500 | 50% |" in page({"cluster": {"speed": {"machine": {}, "trials": stretch}}})
+    assert "| cluster, float32 |  |  |  | 500 | 50% |" in page(
+        {"cluster": {"speed": {"machine": {}, "trials": stretch}}}
+    )
 
 
 def test_the_page_tells_what_a_loss_costs_and_what_the_server_takes():

@@ -184,7 +184,9 @@ def comparison(study: Study) -> str:
     workers_alone = [made.html() for made in plots(study) if made.name.startswith(f"{study.game}-workers")]
     others = [made.html() for made in plots(study) if not made.name.startswith(f"{study.game}-workers")]
     return (
-        f"<p>{escape(findings.conditions(study))}.</p>{paragraphs(findings.comparison_findings(study))}"
+        f"<p>{escape(findings.conditions(study))}.</p>"
+        f"<h4>What is often said, and what came out</h4>{paragraphs(findings.claim_findings(study))}"
+        f"<h4>Lock-free workers against A2C</h4>{paragraphs(findings.comparison_findings(study))}"
         f'<div class="curves pairs">{"".join(workers_alone)}</div><div class="curves pairs">{staleness(study)}</div>'
         f"<h4>How gradients are handed over</h4>{paragraphs(findings.handover_findings(study))}"
         f'<div class="curves pairs">{"".join(others)}</div>{table(study)}'

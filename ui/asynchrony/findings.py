@@ -19,6 +19,7 @@ HANDOVERS = {
 }
 
 
+UNCLEAR = "too wide an interval to tell"
 FEWEST = 4
 """Trainings of a kind from which intervals are told: with three, chance alone parts one pair of equal kinds in ten."""
 
@@ -104,6 +105,68 @@ GRADIENTS = Question(
 QUESTIONS = (STEPS, TIME, SPEED, SCORE, VARIANCE, GRADIENTS)
 
 
+class Claim(NamedTuple):
+    """What is often said of A3C, and which numbers bear it out."""
+
+    says: str
+    question: Question
+    handover: str
+    """Whose workers are meant."""
+    reference: str
+    """What they are compared with."""
+    expected: str
+    """The direction of the measure that bears the claim out: less or more."""
+    explanation: str
+
+
+CLAIMS = (
+    Claim(
+        "Workers that do not wait make more steps in a second than A2C",
+        SPEED,
+        LOCK_FREE,
+        A2C,
+        "more",
+        "Workers beyond the number of cores only share them. A worker with fewer games also takes longer for a step of "
+        "each, since its batches are smaller.",
+    ),
+    Claim(
+        "They learn less from as many steps than A2C, since their gradients are stale",
+        STEPS,
+        LOCK_FREE,
+        A2C,
+        "more",
+        "They also make as many times more updates as there are workers, each from fewer games.",
+    ),
+    Claim(
+        "Updates need a lock, or workers spoil each other's",
+        STEPS,
+        "lock",
+        LOCK_FREE,
+        "less",
+        "How many updates are lost is told below.",
+    ),
+    Claim(
+        "Workers that wait for each other learn more from as many steps than workers that do not",
+        STEPS,
+        "synchronous",
+        LOCK_FREE,
+        "less",
+        "They make one update with the mean of all gradients where the others make one with each, at the same learning "
+        "rate.",
+    ),
+    Claim(
+        "Workers that wait for each other have steadier returns",
+        VARIANCE,
+        "synchronous",
+        LOCK_FREE,
+        "less",
+        "The variance is that of the training games, so a training that still learns has more of it than one that "
+        "has learnt.",
+    ),
+)
+"""Mnih et al. 2016 say the first; the others are from courses and from descriptions of A2C."""
+
+
 def comparison_findings(study: Study) -> list[Finding]:
     """What numbers of workers bought and cost against one worker, and what gradients went through."""
     ways = asynchronous(study)
@@ -111,6 +174,34 @@ def comparison_findings(study: Study) -> list[Finding]:
     facts = {"Staleness": ("staleness", "updates"), "Lost updates": ("lost", "of 1,000")}
     found += [Finding(title, told(ways, *what)) for title, what in facts.items()]
     return [finding for finding in found if finding.text]
+
+
+def claim_findings(study: Study) -> list[Finding]:
+    """What is often said, each with what the numbers say of it."""
+    found = []
+    for claim in CLAIMS:
+        ways = [way for way in study.ways if not way.is_a2c and way.handover == claim.handover]
+        goal, estimates = compared(study, claim.question, ways, claim.reference)
+        verdicts: dict[str, list[tuple[str, str]]] = {}
+        for name, estimate in estimates:
+            verdict = verdict_on(claim, direction(estimate, claim.question))
+            shown = span(estimate) if verdict == UNCLEAR else number(estimate)
+            verdicts.setdefault(verdict, []).append((name, shown))
+        if verdicts:
+            parts = (f"{verdict}, {named(group, claim.question.size)}" for verdict, group in verdicts.items())
+            about = claim.question.about.format(goal=goal)
+            found.append(
+                Finding(claim.says, f"{about[:1].upper()}{about[1:]}: {'; '.join(parts)}. {claim.explanation}")
+            )
+    return found
+
+
+def verdict_on(claim: Claim, found: str) -> str:
+    """What a direction says of a claim."""
+    found = {"only": "less", "never": "more"}.get(found, found)
+    if found in ("unclear", "unknown"):
+        return UNCLEAR
+    return "as said" if found == claim.expected else "no difference" if found == "same" else "the opposite"
 
 
 def handover_findings(study: Study) -> list[Finding]:
@@ -153,10 +244,18 @@ def asynchronous(study: Study) -> list[Way]:
 
 def asked(study: Study, question: Question, ways: Sequence[Way], reference: str, than: str) -> str:
     """The answer to a question in sentences; empty where the ways have no number for it."""
+    goal, found = compared(study, question, ways, reference)
+    return answer(question, found, than=than, goal=goal)
+
+
+def compared(
+    study: Study, question: Question, ways: Sequence[Way], reference: str
+) -> tuple[str, list[tuple[str, Estimate]]]:
+    """The goal that a question is asked of, and each way's ratio to the reference, or difference from it."""
     goal = goal_of(study, reference) or ""
     measure = question.measure.format(goal=goal)
     here = [(name_in(study, way), way.against.get(reference, {}).get(measure)) for way in ways]
-    return answer(question, [(name, found) for name, found in here if found], than=than, goal=goal)
+    return goal, [(name, found) for name, found in here if found]
 
 
 def answer(question: Question, found: Sequence[tuple[str, Estimate]], *, than: str, goal: str) -> str:
@@ -205,9 +304,10 @@ def told(ways: Iterable[Way], measure: str, unit: str) -> str:
 
 
 def goal_of(study: Study, reference: str) -> str | None:
-    """The highest goal that most of the trainings which others are compared with have reached, or else the lowest."""
+    """The highest goal to which the trainings that others are compared with got so surely that the interval of their
+    steps has an end; or else the lowest."""
     ways = [way for way in study.ways if is_reference(way, reference)]
-    got = [goal for goal in study.goals if all(way.measures[f"steps_to_{goal}"].middle is not None for way in ways)]
+    got = [goal for goal in study.goals if all(way.measures[f"steps_to_{goal}"].high is not None for way in ways)]
     return (got[-1:] or study.goals[:1] or (None,))[0]
 
 
@@ -260,9 +360,12 @@ def bound(value: float | None) -> float:
 
 def sized(numbers: Sequence[tuple[str, str]], size: str) -> str:
     """Numbers with what they are said once, and where there are several, with whose each is."""
+    return named(numbers, size) if len(numbers) > 1 else f"{numbers[0][1]} {size}"
+
+
+def named(numbers: Sequence[tuple[str, str]], size: str) -> str:
+    """Numbers with what they are said once, and with whose each is."""
     (first, one), *others = numbers
-    if not others:
-        return f"{one} {size}"
     return listed([f"{one} {size} for {first}", *(f"{other} for {name}" for name, other in others)])
 
 
