@@ -177,14 +177,16 @@ def comparison_findings(study: Study) -> list[Finding]:
 
 
 def claim_findings(study: Study) -> list[Finding]:
-    """What is often said, each with what the numbers say of it."""
+    """What is often said, each with what the numbers say of it; ways that too few trainings tell of are left out."""
     found = []
     for claim in CLAIMS:
         ways = [way for way in study.ways if not way.is_a2c and way.handover == claim.handover]
         goal, estimates = compared(study, claim.question, ways, claim.reference)
         verdicts: dict[str, list[tuple[str, str]]] = {}
         for name, estimate in estimates:
-            verdict = verdict_on(claim, direction(estimate, claim.question))
+            if (way := direction(estimate, claim.question)) == "unknown":
+                continue
+            verdict = verdict_on(claim, way)
             shown = span(estimate) if verdict == UNCLEAR else number(estimate)
             verdicts.setdefault(verdict, []).append((name, shown))
         if verdicts:
@@ -199,7 +201,7 @@ def claim_findings(study: Study) -> list[Finding]:
 def verdict_on(claim: Claim, found: str) -> str:
     """What a direction says of a claim."""
     found = {"only": "less", "never": "more"}.get(found, found)
-    if found in ("unclear", "unknown"):
+    if found == "unclear":
         return UNCLEAR
     return "as said" if found == claim.expected else "no difference" if found == "same" else "the opposite"
 
