@@ -22,10 +22,13 @@ from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Phase, Recipe
 from tests import toy
 from tests.processes import alive, descendants, wait_until
+from training.commands.options import base_recipe
+from training.commands.train import new_directory
 from training.diagnostics import PATIENCE
 from training.keep import keep
 from training.log import Metrics, read_log
 from training.recipes import RECIPES
+from training.schedule import command_of
 
 ROOT = Path(__file__).parents[1]
 INVADERS = replace(RECIPES["pong"], env="ALE/SpaceInvaders-v5")
@@ -60,7 +63,7 @@ def parsed(monkeypatch, *argv):
         called.append((recipe, directory))
         yield Metrics().progress(0, goal=1, learning_rate=0.0)
 
-    monkeypatch.setattr(cli, "train", train)
+    monkeypatch.setattr("training.commands.train.train", train)
     cli.main(["train", *argv])
     return called[0]
 
@@ -138,7 +141,7 @@ def test_keep_scores_over_so_many_games_as_the_environment_allows(tmp_path, monk
         kept.append(options)
         raise ValueError("seen")
 
-    monkeypatch.setattr(cli, "keep", keep)
+    monkeypatch.setattr("training.commands.agents.keep", keep)
     save_agent(tmp_path, Agent.untrained(recipe))
     for episodes in ([], ["--episodes", "7"]):
         with pytest.raises(SystemExit, match="seen"):
@@ -151,7 +154,7 @@ def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
     toy.run_of(checkpoint, toy.balancer())
     cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
     assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
-    assert zoo.entries()["cartpole"].command == cli.command_of("cartpole", toy.balancer().recipe)
+    assert zoo.entries()["cartpole"].command == command_of("cartpole", toy.balancer().recipe)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -166,7 +169,7 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recipe = Recipe(seed=3)
     for number in (1, 2):
-        assert cli.new_directory(recipe) == Path(f"runs/CartPole-v1-seed3-{number}")
+        assert new_directory(recipe) == Path(f"runs/CartPole-v1-seed3-{number}")
         (tmp_path / f"runs/CartPole-v1-seed3-{number}").mkdir(parents=True)
 
 
@@ -189,19 +192,19 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_command_of_a_recipe_trains_just_that_recipe(name, changes, monkeypatch):
     recipe = replace(RECIPES[name], **changes)
-    command = shlex.split(cli.command_of(name, recipe))
+    command = shlex.split(command_of(name, recipe))
     assert command[:4] == ["python", "-m", "training", "train"]
     assert parsed(monkeypatch, *command[4:])[0] == recipe
 
 
 def test_the_command_of_a_recipe_that_does_not_ship_must_be_given():
     with pytest.raises(ValueError, match="unknown environment 'Snake-v0'"):
-        cli.command_of("snake", Recipe(env="Snake-v0"))
+        command_of("snake", Recipe(env="Snake-v0"))
 
 
 @pytest.mark.parametrize("name", ["my-own", "pendulum"])
 def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(name):
-    assert cli.command_of(name, replace(RECIPES["cartpole"], seed=5)) == "python -m training train cartpole --seed 5"
+    assert command_of(name, replace(RECIPES["cartpole"], seed=5)) == "python -m training train cartpole --seed 5"
 
 
 def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch):
@@ -211,7 +214,7 @@ def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch)
         cli.main(["train", "--resume", str(run), "cartpole", *changes])
     whole = saved_in(run).recipe
     assert whole.schedule == (Phase(at=96, changes={"steps": 192, "gamma": 0.9, "handover": "queue"}),)
-    command = shlex.split(cli.command_of("mine", whole))
+    command = shlex.split(command_of("mine", whole))
     assert parsed(monkeypatch, *command[4:])[0] == whole
 
 
@@ -290,7 +293,9 @@ def ill(seconds, **changes):
     ids=["ill", "well"],
 )
 def test_a_run_that_learns_nothing_is_warned_of_once_and_goes_on(tmp_path, monkeypatch, capsys, moments, warnings):
-    monkeypatch.setattr(cli, "train", lambda recipe, directory, *, resume, **ends: (moment for moment in moments))
+    monkeypatch.setattr(
+        "training.commands.train.train", lambda recipe, directory, *, resume, **ends: (moment for moment in moments)
+    )
     cli.main(["train", "cartpole", "--out", str(tmp_path)])
     told = capsys.readouterr()
     assert told.err.count("WARNING: at 1,000 steps the gradient is zero") == told.err.count("WARNING") == warnings
@@ -302,7 +307,7 @@ def test_what_a_run_logs_has_a_line_of_its_own_beside_the_progress_bar(tmp_path,
         yield ill(0.0, gradient_norm=1.0)
         logging.getLogger("training.cluster").warning("worker 0 was lost")
 
-    monkeypatch.setattr(cli, "train", moments)
+    monkeypatch.setattr("training.commands.train.train", moments)
     cli.main(["train", "cartpole", "--out", str(tmp_path)])
     assert "worker 0 was lost" in re.split("[\r\n]", capsys.readouterr().err)
 
@@ -441,7 +446,7 @@ def test_ctrl_c_keeps_what_was_learnt_and_leaves_nobody_behind(tmp_path):
 
 
 def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "evaluate", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("training.commands.agents.evaluate", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     with pytest.raises(SystemExit) as ended:
         cli.main(["evaluate", "cartpole"])
     assert ended.value.code == 130
@@ -453,7 +458,7 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
     "options", ["--evaluate-every 5 pong", "--stop-at 5 pong", "pong --help", "--env ALE/Pong-v5 --help"]
 )
 def test_what_a_training_begins_with_is_found_beside_any_option(options):
-    assert cli.base_recipe(options.split()) == RECIPES["pong"]
+    assert base_recipe(options.split()) == RECIPES["pong"]
 
 
 def test_the_averaged_weights_of_a_run_are_scored(tmp_path, capsys):
