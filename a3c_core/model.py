@@ -146,12 +146,13 @@ class PixelConv2d(nn.Conv2d):
         self.pooled = pooled
 
     def forward(self, frames: Tensor) -> Tensor:
-        pixels = frames.to(self.weight.dtype, copy=bool(self.shift))  # what is shifted in place must be our own
+        dtype = self.weight.dtype
+        # On a CPU the backward pass in float32 and max-pooling in bfloat16 are much faster with the channels last.
+        channels_last = self.pooled or (torch.is_grad_enabled() and dtype == torch.float32)
+        memory_format = torch.channels_last if channels_last else torch.preserve_format
+        pixels = frames.to(dtype, copy=bool(self.shift), memory_format=memory_format)
         if self.shift:
-            pixels.add_(self.shift)
-        if torch.is_grad_enabled() if pixels.dtype == torch.float32 else self.pooled:
-            # On a CPU the backward pass in float32 and max-pooling in bfloat16 are much faster like this.
-            pixels = pixels.contiguous(memory_format=torch.channels_last)
+            pixels.add_(self.shift)  # in place, hence the copy
         return functional.conv2d(pixels, self.weight * self.scale, self.bias, self.stride)
 
 
