@@ -237,7 +237,9 @@ PHASES = (
 
 def test_a_run_goes_through_its_phases_by_itself(tmp_path):
     whole = toy.recipe(schedule=PHASES, learning_rate=0.01)
-    rates = {moment.steps: moment.learning_rate for moment in train(whole, tmp_path, make=toy.make_cue)}
+    rates = {}
+    for moment in train(whole, tmp_path, make=toy.make_cue):
+        rates.setdefault(moment.steps, moment.learning_rate)  # the next phase may report too before its first update
     assert rates[200] == pytest.approx(0.01 * (1 - 200 / 400))
     assert rates[400] == pytest.approx(0.004 * (1 - 400 / 800))
     assert saved_in(tmp_path) == (whole, max(rates), 2)
