@@ -124,7 +124,7 @@ def test_a_broken_study_ends_in_a_sentence(tmp_path, changes, says):
     assert says in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["atari", "hardcore", "pong"])
+@pytest.mark.parametrize("name", ["atari", "hardcore", "pong", "pong_noise", "space_invaders"])
 def test_the_shipped_studies_are_sound(name):
     study = read_study(STUDIES / f"{name}.json")
     assert set(study.games) <= set(RECIPES)
