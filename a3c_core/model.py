@@ -147,7 +147,7 @@ class PixelConv2d(nn.Conv2d):
 
     def forward(self, frames: Tensor) -> Tensor:
         dtype = self.weight.dtype
-        # On a CPU the backward pass in float32 and max-pooling in bfloat16 are much faster with the channels last.
+        # On a CPU max-pooling, and the backward pass in float32, are much faster with the channels last.
         channels_last = self.pooled or (torch.is_grad_enabled() and dtype == torch.float32)
         memory_format = torch.channels_last if channels_last else torch.preserve_format
         pixels = frames.to(dtype, copy=bool(self.shift), memory_format=memory_format)
