@@ -416,7 +416,8 @@ def test_cartpole_is_played_with_the_keys_against_the_agents_own_game(browser, s
     with visit(browser, site, "play.html") as page:
         page.locator(".human .go").wait_for()
         page.keyboard.press("Enter")
-        page.locator(".human[data-state=playing]").wait_for()
+        # The countdown takes seconds; a game that nobody plays is over before a slow page says that it began.
+        page.locator(".human:not([data-state=ready], [data-state=opening])").wait_for()
         page.keyboard.press("ArrowRight")
         expect(page.locator(".human .said")).to_have_text(re.compile(r"The agent won: 500 against your \d+\."))
         page.locator(".player-box canvas[data-step]").first.wait_for()
