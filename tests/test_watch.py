@@ -149,7 +149,7 @@ def test_an_address_names_nudges():
 def test_beside_a_game_are_its_agents_other_ages_and_other_agents_of_the_game():
     offered = showing(spec_of({"agent": "pong", "snapshot": "12"}))["others"]
     ages = [{"snapshot": age} for age in zoo.entries()["pong"].snapshots if age != 12]
-    assert offered == [*ages, {"agent": "pong_lstm", "snapshot": 100}]
+    assert offered == [*ages, *({"agent": other, "snapshot": 100} for other in ("pong_lstm", "pong_sticky"))]
 
 
 @pytest.mark.parametrize(
