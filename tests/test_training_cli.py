@@ -207,7 +207,7 @@ def test_an_agent_of_another_name_is_trained_by_the_recipe_of_its_environment(na
     assert command_of(name, replace(RECIPES["cartpole"], seed=5)) == "python -m training train cartpole --seed 5"
 
 
-def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch):
+def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch, empty_zoo):
     run = tmp_path / "run"
     cli.main(["train", "cartpole", "--steps", "96", "--workers", "1", "--n-steps", "3", "--out", str(run)])
     for changes in (["--steps", "192", "--gamma", "0.9", "--handover", "queue"], []):  # going on is no other phase
@@ -215,6 +215,8 @@ def test_the_command_of_a_run_trains_what_it_went_through(tmp_path, monkeypatch)
     whole = saved_in(run).recipe
     assert whole.schedule == (Phase(at=96, changes={"steps": 192, "gamma": 0.9, "handover": "queue"}),)
     command = shlex.split(command_of("mine", whole))
+    cli.main(["keep", str(run), "--name", "mine", "--episodes", "1"])
+    assert zoo.entries()["mine"].command == "python -m training repeat mine"
     assert parsed(monkeypatch, *command[4:])[0] == whole
 
 

@@ -13,7 +13,6 @@ from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
-from a3c_core.checkpoint import load_agent
 from a3c_core.envs import Protocol, is_atari, register_module
 from a3c_core.evaluation import Score, evaluate
 from training.commands.options import RUNS, Actions, Import
@@ -107,7 +106,7 @@ def keep_command(
         name: the agent's name in the zoo.
         summary: one line about the agent.
         limits: what the agent does badly, in a few sentences.
-        command: the command that trained it; by default it is worked out from the run's recipe.
+        command: the command that trained it; by default it is worked out from the run's recipe, or repeats its phases.
         episodes: how many games to score it over; by default 1000, for Atari 100 under each protocol.
         actions: score it with greedy actions or with actions sampled from the policy; its entry records which.
         average: keep the run's averaged weights if they score better than its last ones.
@@ -116,9 +115,9 @@ def keep_command(
     """
     if import_:
         register_module(import_)
-    recipe = load_agent(run).recipe
-    command = command or command_of(name, saved_run(run).recipe)
-    episodes = episodes or (100 if is_atari(recipe.env) else 1000)
+    whole = saved_run(run).recipe
+    command = command or (f"python -m training repeat {name}" if whole.schedule else command_of(name, whole))
+    episodes = episodes or (100 if is_atari(whole.env) else 1000)
     if average:
         run = better_weights(run, episodes, greedy=actions == "greedy")
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
