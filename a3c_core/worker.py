@@ -42,7 +42,7 @@ class Report(NamedTuple):
     staleness: int
     """Updates of other workers between this one's pull and its push."""
     active: list[np.ndarray]
-    """For each ReLU layer in order, bool [units]: which were active in this rollout."""
+    """For each ReLU layer in order, bool [units]: which were active in a sample of this batch."""
 
 
 def work(

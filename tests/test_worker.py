@@ -11,7 +11,7 @@ from torch.nn.utils import vector_to_parameters
 
 from a3c_core import shared as shared_module
 from a3c_core import worker
-from a3c_core.activity import active_units
+from a3c_core.activity import SAMPLED, active_units
 from a3c_core.devices import device_of, encoder_dtype
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.handover import HANDOVERS
@@ -301,10 +301,10 @@ def test_a_dead_unit_is_told_from_a_live_one():
     assert [(len(units), units.dtype) for units in active] == [(16, bool), (32, bool), (256, bool)]
 
 
-def test_a_unit_is_alive_if_any_input_and_any_place_activates_it():
+def test_a_unit_is_alive_if_any_sampled_input_and_any_place_activates_it():
     seen = nn.Sequential(nn.ReLU())
-    dense, picture = torch.tensor([[-1.0, 2.0, 0.0], [-1.0, -2.0, 0.0]]), -torch.ones(2, 2, 3, 3)
-    picture[1, 0, 2, 1] = 0.5
+    dense, picture = -torch.ones(SAMPLED + 1, 3), -torch.ones(SAMPLED + 1, 2, 3, 3)
+    dense[SAMPLED, 1], dense[:, 2], picture[SAMPLED, 0, 2, 1] = 2.0, 0.0, 0.5
     for inputs, expected in ((dense, [False, True, False]), (picture, [True, False])):
         with active_units(seen) as active:
             seen(inputs)
