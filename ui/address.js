@@ -1,6 +1,6 @@
 // The page's address is its state. Each tab tells what it shows, and the address is that of the tab in front. Another game,
 // agent or tab is another entry of the browser's history; while a game moves, its entry follows.
-import { THEME } from "./gradio_internals.js";
+import { tabInFront, THEME } from "./gradio_internals.js";
 
 const PAUSE = 1000; // milliseconds between two changes of an entry: browsers refuse more than a few a second
 const FRAME = "https://huggingface.co"; // where a Space's page is, in whose frame the app is
@@ -62,16 +62,16 @@ export function tell(tab, what, moment = {}, hash = "") {
 }
 
 /**
- * A tab has come to the front.
+ * A tab has come to the front, or had: the event may be late.
  * @param {string} tab
  */
 export function bring(tab) {
   const first = !shown;
-  shown = tab;
+  shown = tabInFront() ?? tab;
   if (first) return; // where every page begins, before it has read its address
   const late = returning.lastIndexOf(tab); // the server opens tabs, and the visitor may have gone further meanwhile
   returning = returning.slice(late + 1);
-  if (tab === front) return;
+  if (tab === front || tab !== shown) return;
   if (late >= 0) {
     if (!returning.length) reopen();
     return;

@@ -5,3 +5,6 @@ export const base = (/** @type {any} */ (globalThis).gradio_config?.root || "").
 
 /** What an address calls the theme: Gradio's own choice, which is no part of what is shown. */
 export const THEME = "__theme";
+
+/** The tab that the page has in front; undefined where it has no tabs. */
+export const tabInFront = () => /** @type {HTMLElement | null} */ (document.querySelector("[data-tab-id][aria-selected=true]"))?.dataset.tabId;

@@ -4,7 +4,9 @@ import test from "node:test";
 
 const log = [];
 const heard = {};
+let inFront; // the tab that the page shows as selected
 const stub = {
+  document: { querySelector: () => inFront && { dataset: { tabId: inFront } } },
   location: new URL("https://user-arcade.hf.space/?agent=pong&__theme=dark"),
   history: Object.fromEntries(["pushState", "replaceState"].map((how) => [how, (state, _, href) => {
     log.push([how, href.replace(/^[^?]*\?/, "")]);
@@ -46,6 +48,13 @@ test("a tab that is not in front is remembered until it comes", () => {
   assert.deepEqual(logged(() => tell("play", { play: "breakout" })), []);
   assert.deepEqual(logged(() => bring("play")), [["pushState", "play=breakout&__theme=dark"]]);
   assert.deepEqual(logged(() => bring("how")), [["pushState", "tab=how&__theme=dark"]]);
+});
+
+test("a tab whose event comes after another tab's is no entry", () => {
+  inFront = "how"; // it is in front already
+  assert.deepEqual(logged(() => bring("watch")), []);
+  inFront = undefined;
+  assert.deepEqual(logged(() => tell("how", { tab: "how" }, {}, "pong")), [["replaceState", "tab=how&__theme=dark#pong"]]);
 });
 
 test("back leads to what a tab was, and what is told then is no news", () => {
