@@ -131,15 +131,20 @@ def evaluate(
     generators = [torch.Generator().manual_seed(seed) for seed in seeds[:count]]
     returns, finished = np.zeros(episodes), 0
     game, fresh, memory = np.arange(count), np.ones(count, dtype=bool), None
+    places = np.arange(count)  # whose games count: in the end they are few, and the agent acts for them alone
     actions = [hashlib.blake2b(digest_size=16) for _ in seeds]
     with closing(make_scoring_envs(agent.recipe, count, protocol)) as envs:
         obs, _ = envs.reset(seed=[seeds[g] for g in game])
         while (counts := game < episodes).any():
-            policy, _, memory = agent.policy_and_value(obs, memory, fresh)
-            action = policy.act(greedy=greedy, generators=generators)[0].numpy()
+            memory = memory and tuple(part[counts[places]] for part in memory)
+            places = np.flatnonzero(counts)
+            policy, _, memory = agent.policy_and_value(obs[places], memory, fresh[places])
+            chosen = policy.act(greedy=greedy, generators=[generators[place] for place in places])[0].numpy()
+            action = np.repeat(chosen[:1], count, axis=0)  # any that is allowed, where the game does not count
+            action[places] = chosen
             obs, reward, terminated, truncated, _ = envs.step(action)
             returns[game[counts]] += reward[counts]
-            for place in np.flatnonzero(counts):
+            for place in places:
                 actions[game[place]].update(action[place].tobytes())
             watch(Stepped(game[counts], reward[counts], truncated[counts]))
             fresh = terminated | truncated
