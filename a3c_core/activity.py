@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor, nn
 
 SAMPLED = 8
-"""One in so many inputs is looked at: enough for a symptom, since reading all activations takes 5 % of the learning."""
+"""One in so many inputs is looked at: enough for a symptom, where reading them all takes up to 5 % of a training."""
 
 
 @contextmanager

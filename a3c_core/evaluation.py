@@ -143,13 +143,13 @@ def evaluate(
             action = np.repeat(chosen[:1], count, axis=0)  # any that is allowed, where the game does not count
             action[places] = chosen
             obs, reward, terminated, truncated, _ = envs.step(action)
-            returns[game[counts]] += reward[counts]
+            returns[game[places]] += reward[places]
             for place in places:
                 actions[game[place]].update(action[place].tobytes())
-            watch(Stepped(game[counts], reward[counts], truncated[counts]))
+            watch(Stepped(game[places], reward[places], truncated[places]))
             fresh = terminated | truncated
             if fresh.any():  # the next games take the places; in the end there are places whose games don't count
-                finished += int((fresh & counts).sum())
+                finished += int(fresh[places].sum())
                 game[fresh] = game.max() + 1 + np.arange(fresh.sum())
                 seed = [seeds[g % episodes] for g in game]
                 obs, _ = envs.reset(seed=seed, options={"reset_mask": fresh})
