@@ -159,9 +159,11 @@ def test_drawn_actions_are_the_generators(policy):
     assert not torch.equal(draw(1), draw(2))
 
 
-def test_actions_are_drawn_as_often_as_their_probability_says():
+@pytest.mark.parametrize("own", [True, False], ids=["own generators", "torch's generator"])
+def test_actions_are_drawn_as_often_as_their_probability_says(own):
+    torch.manual_seed(0)
     policy = DiscretePolicy(torch.tensor([0.1, 0.2, 0.7]).log().expand(100, 200, 3))
-    drawn = policy.act(generators=200 * [torch.Generator().manual_seed(0)]).flatten()
+    drawn = policy.act(generators=200 * [torch.Generator().manual_seed(0)] if own else None).flatten()
     np.testing.assert_allclose(np.bincount(drawn) / 20_000, [0.1, 0.2, 0.7], atol=0.015)
 
 

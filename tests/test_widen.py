@@ -37,8 +37,8 @@ def test_the_wider_network_has_the_same_policy_and_value(changes):
     assert wide.recipe == replace(agent.recipe, encoder="a3c_wide")
     memory = tuple(torch.full((2, 8), 0.5) for _ in agent.model.initial_memory(2))
     (policy, value, _), (as_wide, value_as_wide, _) = (each.model(FRAMES, RESET, memory) for each in (agent, wide))
-    assert policy.probs.std(dim=(0, 1)).max() > 0.001
-    torch.testing.assert_close(as_wide.probs, policy.probs, rtol=1e-4, atol=1e-5)
+    assert policy.parameters().std(dim=(0, 1)).max() > 0.001
+    torch.testing.assert_close(as_wide.parameters(), policy.parameters(), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(value_as_wide, value, rtol=1e-4, atol=1e-4)
 
 
