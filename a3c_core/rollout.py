@@ -1,7 +1,5 @@
 """Collecting experience: a Stepper steps a batch of environments and returns what it saw as a Rollout."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,19 +52,13 @@ class Stepper:
         self._moments = RolloutMoments(recipe, envs.num_envs)
 
     @torch.no_grad()
-    def rollout(
-        self, model: ActorCritic, n_steps: int, recording: Callable[[], AbstractContextManager] = nullcontext
-    ) -> Rollout:
-        """Takes `n_steps` steps in each environment with actions drawn from `model`'s policy.
-
-        The model is called within `recording()` where it chooses actions.
-        """
+    def rollout(self, model: ActorCritic, n_steps: int) -> Rollout:
+        """Takes `n_steps` steps in each environment with actions drawn from `model`'s policy."""
         recipe, memory_before, unit = self.recipe, self._memory, model.normalizer.reward_unit
         self.finished, steps = [], []
         for _ in range(n_steps):
             obs, reset = self._tensor(self._obs), self._tensor(self._reset)
-            with recording():
-                policy, value, self._memory = model(obs[None], reset[None], self._memory)
+            policy, value, self._memory = model(obs[None], reset[None], self._memory)
             action = policy.act()
             log_prob = policy.log_prob(action) if recipe.off_policy else torch.zeros_like(value)
             self._obs, reward, terminated, truncated, info = self.envs.step(action[0].cpu().numpy())

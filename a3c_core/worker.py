@@ -11,7 +11,6 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from a3c_core.activation_cache import ActivationCache
 from a3c_core.activity import active_units
 from a3c_core.devices import device_of, encoder_dtype
 from a3c_core.envs import Spaces, training_seed
@@ -55,18 +54,17 @@ def work(
     weights = flatten(model)
     shared.normalize(model)
     stepper = Stepper(envs, recipe, model, training_seed(recipe, rank, shared.first_step))
-    cache = ActivationCache(model.encoder, recipe)
 
     while shared.should_continue():
         seen = shared.pull(weights)
-        rollout = stepper.rollout(model, recipe.n_steps_of(rank), cache.record)
+        rollout = stepper.rollout(model, recipe.n_steps_of(rank))
         steps, returns = rollout.rewards.numel(), stepper.finished
         if recipe.vtrace:
             seen = shared.pull(weights)  # what others have learnt meanwhile is what the targets are corrected for
         for number, batch in enumerate(batches(rollout, recipe, model)):
             if number > 0:
                 seen = shared.pull(weights)
-            with active_units(model) as active, cache.replay():
+            with active_units(model) as active:
                 losses = a3c_loss(model, batch, recipe)
             gradient, norm = clip(gradient_of(losses.total, model), recipe.max_gradient_norm)
             if not math.isfinite(norm):

@@ -16,7 +16,7 @@ from a3c_core.devices import encoder_dtype
 from a3c_core.recipe import Recipe
 from benchmarks.page_tables import endurance, freed, key_to_frame, load, page_weight, waits
 from benchmarks.scaling_page import page
-from benchmarks.training_tables import activation_cache, encoders, pong, speed, time_to_solve
+from benchmarks.training_tables import encoders, pong, speed, time_to_solve
 
 HERE = Path(__file__).parent
 SCALING = HERE.parent / "docs" / "scaling.md"
@@ -27,7 +27,6 @@ SECTIONS = {
     for section in (
         speed,
         encoders,
-        activation_cache,
         time_to_solve,
         pong,
         waits,

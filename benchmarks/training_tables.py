@@ -69,27 +69,6 @@ def encoders(result: dict) -> list[str]:
     ]
 
 
-def activation_cache(result: dict) -> list[str]:
-    """The section on what reusing the activations of acting saves."""
-    rows = []
-    for name in dict.fromkeys(trial["recipe"] for trial in result["trials"]):
-        trials = [trial for trial in result["trials"] if trial["recipe"] == name]
-        rates = {
-            cached: [trial["steps"] / trial["seconds"] for trial in trials if trial["cached"] is cached]
-            for cached in (True, False)
-        }
-        ratios = [with_cache / without for with_cache, without in zip(rates[True], rates[False], strict=True)]
-        medians = [f"{statistics.median(rates[cached]):,.0f}" for cached in (False, True)]
-        rows.append((name, *medians, f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"))
-    return [
-        "## Activation cache",
-        "`python -m benchmarks.activation_cache` (its first lines tell how). Steps per second of one worker of Pong, "
-        "with and without the cache in turns. The ratio is the median over pairs of turns.",
-        where(result),
-        table(("encoder", "steps/s without", "steps/s with", "ratio", "least to most"), rows),
-    ]
-
-
 def time_to_solve(result: dict) -> list[str]:
     """The section on the time to a goal."""
     return [

@@ -16,7 +16,7 @@ from benchmarks.opening import Asked, all_opened, by_another
 from benchmarks.page_tables import page_weight, picture_after
 from benchmarks.page_weight import opening
 from benchmarks.results import HERE, SCALING, SECTIONS, file_of, readme, scaling
-from benchmarks.training_tables import PEERS, activation_cache
+from benchmarks.training_tables import PEERS
 from tests.browsing import needs_chromium
 from training.log import LOG, Metrics, line_of
 
@@ -131,13 +131,6 @@ def test_the_weight_of_a_page_is_the_median_of_its_openings():
         "| app | aaa | 9 | 4 | 2.00 | 0.50 | 1.00 |",
         "| app | bbb | 7 | 1 | 0.50 | 0.25 | 0.25 |",
     ]
-
-
-def test_what_the_activation_cache_saves_is_the_median_of_pairs():
-    seconds = [(True, 1.0), (False, 2.0), (True, 1.0), (False, 1.5), (True, 2.0), (False, 2.0)]
-    trials = [{"recipe": "a3c", "cached": cached, "steps": 600, "seconds": taken} for cached, taken in seconds]
-    table = activation_cache({"machine": {}, "trials": trials})[-1]
-    assert table.splitlines()[-1] == "| a3c | 300 | 600 | 1.50 | 1.00 to 2.00 |"
 
 
 def test_the_score_by_hours_is_that_of_the_last_line_before(tmp_path, capsys):

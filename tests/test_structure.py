@@ -22,7 +22,6 @@ CORE = [
     "normalization",
     "model",
     "devices",
-    "activation_cache",
     "activity",
     "rollout",
     "off_policy",

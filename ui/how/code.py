@@ -44,7 +44,7 @@ PIECES: dict[str, Piece] = {
     "loss_constants": Piece(batch_of, "estimates = ", "returns = "),
     "loss_weight": Piece(a3c_loss, "weight = ", "weight = (weight"),
     "loss_terms": Piece(a3c_loss, "log_probs = ", "total = "),
-    "work_begin": Piece(work, "envs = ", "cache = "),
+    "work_begin": Piece(work, "envs = ", "stepper = "),
     "work_pull": Piece(work, "while ", "seen = "),
     "work_play": Piece(work, "rollout = ", "steps, returns = "),
     "work_learn": Piece(work, "if recipe.vtrace", "gradient, norm"),
