@@ -43,7 +43,7 @@ class DiscretePolicy:
         """The likeliest action, or one drawn from the policy, [T, B]."""
         if greedy:
             return self.logits.argmax(-1)
-        if generators is None:  # the Gumbel-max trick, a fifth of the time of torch.multinomial
+        if generators is None:  # the Gumbel-max trick, in less than half the time of torch.multinomial
             return (self.logits - torch.empty_like(self.logits).exponential_().log()).argmax(-1)
         probs = self.parameters()
         return torch.cat([torch.multinomial(probs[:, b], 1, generator=each) for b, each in enumerate(generators)], 1)
