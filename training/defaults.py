@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 from a3c_core.envs import Spaces, is_atari, spaces_of
 from a3c_core.model import fitting_encoders
 from a3c_core.recipe import Recipe
-from training.recipes import ATARI, LIVES, PASSES, RECIPES
+from training.recipes import ATARI, FRAME_PASSES, PASSES, RECIPES
 
 
 class Kind(NamedTuple):
@@ -20,18 +20,7 @@ class Kind(NamedTuple):
     """Whether it takes real numbers; else it takes choices."""
 
 
-FRAME_PASSES = {
-    "envs_per_worker": 8,
-    "n_steps": (128,),
-    "passes": 3,
-    "minibatches": 4,
-    "clip_ratio": 0.1,
-    "gae_lambda": 0.95,
-    "normalize_advantages": True,
-    "learning_rate": 5e-4,
-}
-"""Several clipped passes over each rollout of frames."""
-ATARI_GAME = ATARI | LIVES | FRAME_PASSES
+ATARI_GAME = ATARI | FRAME_PASSES | {"steps": 20_000_000, "life_loss_ends_return": True}
 """Of Atari's games without a recipe of their own."""
 FRAMES = FRAME_PASSES | {"steps": 5_000_000, "layer_norm": True, "head_layers": (), "normalize_rewards": True}
 DEFAULTS: dict[Kind, dict[str, Any]] = {

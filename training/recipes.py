@@ -10,17 +10,28 @@ ATARI = {
     "normalize_advantages": False,
     "precision": "bfloat16",
 }
-"""What the recipes of Atari's games have in common: rewards are rare, and normalised advantages mostly noise."""
+"""What Atari's games begin with: rewards are rare, and advantages normalised over short rollouts are mostly noise."""
 
-LIVES = {
-    "steps": 20_000_000,
-    "life_loss_ends_return": True,
-    "envs_per_worker": 16,
-    "n_steps": (8,),
-    "gae_lambda": 0.98,
+FRAME_PASSES = {
+    "envs_per_worker": 8,
+    "n_steps": (128,),
+    "passes": 3,
+    "minibatches": 4,
+    "clip_ratio": 0.1,
+    "gae_lambda": 0.95,
+    "normalize_advantages": True,
     "learning_rate": 5e-4,
 }
-"""What the games with lives have in common."""
+"""Several clipped passes over each rollout of frames; the rollouts are long enough to normalise advantages."""
+
+STICKY = {
+    "steps": 5_000_000,
+    "sticky_actions": 0.25,
+    "life_loss_ends_return": True,
+    "encoder": "residual",
+    "average_decay": 0.999,
+}
+"""Atari's games with lives, by the sticky protocol; the averaged weights are the ones to keep."""
 
 PASSES = {
     "envs_per_worker": 16,
@@ -68,8 +79,8 @@ RECIPES: dict[str, Recipe] = {
         learning_rate=1e-3,
         **ATARI,
     ),
-    "breakout": Recipe(env="ALE/Breakout-v5", **ATARI, **LIVES),
-    "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI, **LIVES),
+    "breakout": Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY),
+    "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI | FRAME_PASSES | STICKY),
     "bipedal_walker": Recipe(
         env="BipedalWalker-v3", steps=5_000_000, **PASSES | {"learning_rate": 3e-4, "entropy_cost": 0.0}
     ),
