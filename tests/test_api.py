@@ -28,7 +28,7 @@ def test_the_agents_are_those_of_the_zoo():
     told = {agent["name"]: agent for agent in api.agents()}
     assert list(told) == list(zoo.entries())
     assert told["pong"]["mean"] == zoo.entries()["pong"].score.mean
-    assert told["pong"]["snapshots"] == [0, 2, 12, 50, 100]
+    assert told["pong"]["snapshots"] == [0, 1, 5, 25, 100]
 
 
 def test_a_program_lists_the_agents_and_has_one_evaluated(app: App):

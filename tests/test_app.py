@@ -103,8 +103,8 @@ def test_watching_gives_a_return_and_says_where_its_video_is(arcade):
 
 
 def test_a_choice_shows_its_game_and_what_to_expect_of_it():
-    shown = watch.show_game("pong", 12, 7, "sampled", True)
-    asked = {"agent": "pong", "snapshot": 12, "seed": 7, "actions": "sampled", "protocol": "sticky"}
+    shown = watch.show_game("pong", 25, 7, "sampled", True)
+    asked = {"agent": "pong", "snapshot": 25, "seed": 7, "actions": "sampled", "protocol": "sticky"}
     assert shown.player.items() >= asked.items()
     assert number(zoo.entries()["pong"].score.mean) in shown.verdict
     assert shown.seed == 7
@@ -112,7 +112,7 @@ def test_a_choice_shows_its_game_and_what_to_expect_of_it():
 
 
 def test_what_another_agent_does_not_have_gives_way():
-    shown = watch.show_game("cartpole", 12, 7, "", True)  # as of Pong
+    shown = watch.show_game("cartpole", 12, 7, "", True)  # it has no such snapshot
     assert shown.player.items() >= {"snapshot": 100, "protocol": "classic"}.items()
     assert not shown.sticky["visible"]
 

@@ -290,12 +290,12 @@ def test_choosing_another_agent_shows_its_game(page):
 
 
 def test_a_link_opens_the_same_moment(app, browser):
-    with visit(browser, app, "?agent=pong&seed=7&snapshot=12&protocol=sticky&at=60") as page:
+    with visit(browser, app, "?agent=pong&seed=7&snapshot=25&protocol=sticky&at=60") as page:
         canvas = page.locator(".player canvas").first
         assert wait_until(lambda: int(canvas.get_attribute("data-step") or 0) >= 60, 60)
-        expect(page.locator(".player .name")).to_contain_text("pong, greedy actions, seed 7, at 12 % of training")
+        expect(page.locator(".player .name")).to_contain_text("pong, greedy actions, seed 7, at 25 % of training")
         page.get_by_role("button", name="Copy a link").click()
-        assert wait_until(lambda: "agent=pong&seed=7&snapshot=12" in page.url, 10)
+        assert wait_until(lambda: "agent=pong&seed=7&snapshot=25" in page.url, 10)
 
 
 def test_the_address_follows_and_leads_back(app, browser):

@@ -61,8 +61,8 @@ def test_what_cannot_be_is_refused_in_a_sentence(client, asked, says):
 
 
 def test_a_spec_is_what_was_asked_for():
-    asked = {"agent": "pong", "seed": "7", "snapshot": "12", "actions": "sampled", "protocol": "sticky"}
-    assert spec_of(asked) == EpisodeSpec("pong", 7, 12, False, "sticky")
+    asked = {"agent": "pong", "seed": "7", "snapshot": "25", "actions": "sampled", "protocol": "sticky"}
+    assert spec_of(asked) == EpisodeSpec("pong", 7, 25, False, "sticky")
     assert spec_of({"agent": "cartpole"}) == EpisodeSpec("cartpole", 0, 100, zoo.entries()["cartpole"].score.greedy)
 
 

@@ -147,8 +147,8 @@ def test_an_address_names_nudges():
 
 
 def test_beside_a_game_are_its_agents_other_ages_and_other_agents_of_the_game():
-    offered = showing(spec_of({"agent": "pong", "snapshot": "12"}))["others"]
-    ages = [{"snapshot": age} for age in zoo.entries()["pong"].snapshots if age != 12]
+    offered = showing(spec_of({"agent": "pong", "snapshot": "25"}))["others"]
+    ages = [{"snapshot": age} for age in zoo.entries()["pong"].snapshots if age != 25]
     assert offered == [*ages, *({"agent": other, "snapshot": 100} for other in ("pong_lstm", "pong_sticky"))]
 
 

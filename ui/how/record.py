@@ -21,7 +21,9 @@ from training.run import train
 from ui.how.records import RECORDS, Picture, RecordedGame, Training
 from ui.how.trace import Update, traced
 
-AGENT, YOUNG = "pong", 12
+AGENT, YOUNG = "pong", 25
+YOUNG_SEED = 31
+"""Of a game in which one point is lost that the value foresaw and one that it did not."""
 STEPS = 420
 """Of each game: half a minute."""
 SHOWN_UPDATES = 22
@@ -34,11 +36,11 @@ TOO_HIGH = 10
 def main() -> None:
     """Records everything and writes it."""
     recipe = RECIPES["cartpole"]
-    young = game(YOUNG, greedy=False)
+    young = game(YOUNG, seed=YOUNG_SEED, greedy=False)
     traces = {workers: trace(workers) for workers in (2, 4)}
     trainings = [training({}), training({"learning_rate": TOO_HIGH * recipe.learning_rate})]
     everything = {
-        "trained": game(100, greedy=True)._asdict(),
+        "trained": game(100, seed=0, greedy=True)._asdict(),
         "young": young._asdict(),
         "frames": [picture._asdict() for picture in frames(young)],
         "trace": [dict(zip(Update._fields, update, strict=True)) for update in shown(traces[2])],
@@ -48,15 +50,15 @@ def main() -> None:
     RECORDS.write_text(compact(everything), encoding="utf-8")
 
 
-def game(snapshot: int, *, greedy: bool) -> RecordedGame:
+def game(snapshot: int, *, seed: int, greedy: bool) -> RecordedGame:
     """The beginning of a game of Pong."""
     print(f"playing {AGENT} at {snapshot} %", flush=True)
     entry = zoo.entries()[AGENT]
     file = MODEL if snapshot == 100 else f"snapshots/{snapshot}/{MODEL}"
-    episode = play(entry.open(snapshot), 0, greedy=greedy, max_steps=STEPS)
+    episode = play(entry.open(snapshot), seed, greedy=greedy, max_steps=STEPS)
     values = [round(float(value), 3) for value in episode.values]
     return RecordedGame(
-        AGENT, snapshot, entry.sha256[file], 0, greedy, episode.actions.tolist(), values, episode.rewards.tolist()
+        AGENT, snapshot, entry.sha256[file], seed, greedy, episode.actions.tolist(), values, episode.rewards.tolist()
     )
 
 
