@@ -26,7 +26,7 @@ from ui.how.code import PIECES, ROOT, Piece, lines_of, shown
 from ui.how.records import records
 from ui.how.trace import Clocked
 
-REPLAYED = 130
+REPLAYED = 140
 """Steps of the recorded game that are played again; the first point is lost within them."""
 
 
