@@ -187,6 +187,8 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
         {"sticky_actions": 0.25, "full_action_space": True, "life_loss_ends_return": True},
         {"precision": "bfloat16", "device": "cuda", "shared_device": "cuda"},
         {"precision": "float32", "encoder": "vector"},
+        {"schedule": ()},
+        {"schedule": (Phase(at=1000, changes={"gamma": 0.9}),)},
     ],
 )
 @pytest.mark.parametrize("name", RECIPES)

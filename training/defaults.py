@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 from a3c_core.envs import Spaces, is_atari, spaces_of
 from a3c_core.model import fitting_encoders
 from a3c_core.recipe import Recipe
-from training.recipes import ATARI, FRAME_PASSES, PASSES, RECIPES
+from training.recipes import ATARI, FRAME_PASSES, PASSES, RECIPES, recipes_of
 
 
 class Kind(NamedTuple):
@@ -42,9 +42,8 @@ def recipe_for(env: str) -> Recipe:
 
     Raises UnknownEnv, CannotMake, UnsupportedSpace; ValueError where no built-in encoder reads what it shows.
     """
-    shipped = next((recipe for recipe in RECIPES.values() if recipe.env == env), None)
-    if shipped:
-        return shipped
+    if shipped := recipes_of(env):
+        return RECIPES[shipped[0]]
     if is_atari(env):
         recipe = Recipe(env=env, **ATARI_GAME)
         spaces_of(recipe)  # raises for a game that there is not

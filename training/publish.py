@@ -16,7 +16,7 @@ from playback.episode import play, render
 from playback.video import write_mp4
 from training.keep import entry_of_run, log_place
 from training.log import LOG, read_log, rewind, write_events
-from training.recipes import RECIPES
+from training.recipes import recipes_of
 from training.schedule import command_of, saved_run
 from zoo import hub
 from zoo.card import model_card
@@ -66,8 +66,7 @@ class Publication(NamedTuple):
     ) -> "Publication":
         """Of a directory that training wrote. Raises CheckpointError where it is broken."""
         agent = load_agent(run)
-        shipped = (name for name, recipe in RECIPES.items() if recipe.env == agent.recipe.env)
-        name = name or next(shipped, None) or hub.short_name(agent.recipe.env)
+        name = name or next(iter(recipes_of(agent.recipe.env)), None) or hub.short_name(agent.recipe.env)
         entry = entry_of_run(
             run,
             name,

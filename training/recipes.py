@@ -1,6 +1,8 @@
 """The recipes that ship: where a training begins. What an agent of the zoo went through is in its entry's command."""
 
-from a3c_core.recipe import Recipe
+from dataclasses import replace
+
+from a3c_core.recipe import Phase, Recipe
 
 ATARI = {
     "encoder": "a3c",
@@ -44,6 +46,24 @@ PASSES = {
 }
 """Several clipped passes over each rollout, and numbers of any scale: what learns in most vector environments."""
 
+PONG = Recipe(
+    env="ALE/Pong-v5",
+    steps=3_200_000,
+    envs_per_worker=8,
+    n_steps=(32,),
+    pixel_shift=-87.0,
+    pixel_scale=3 / 255,
+    learning_rate=1e-3,
+    **ATARI,
+)
+
+PONG_STICKY = Phase(
+    at=PONG.steps,
+    changes=FRAME_PASSES
+    | {"sticky_actions": 0.25, "steps": 7_200_000, "learning_rate": 4.5e-4, "entropy_cost": 0.002},
+)
+"""What follows where Pong has been learnt without sticky actions; the rate falls from 2.5e-4 to 0."""
+
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
         env="CartPole-v1",
@@ -69,16 +89,8 @@ RECIPES: dict[str, Recipe] = {
         reward_shift=8.0,
         reward_scale=1 / 8,
     ),
-    "pong": Recipe(
-        env="ALE/Pong-v5",
-        steps=3_200_000,
-        envs_per_worker=8,
-        n_steps=(32,),
-        pixel_shift=-87.0,
-        pixel_scale=3 / 255,
-        learning_rate=1e-3,
-        **ATARI,
-    ),
+    "pong": PONG,
+    "pong_sticky": replace(PONG, schedule=(PONG_STICKY,)),
     "breakout": Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY),
     "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI | FRAME_PASSES | STICKY),
     "bipedal_walker": Recipe(
@@ -91,3 +103,8 @@ RECIPES: dict[str, Recipe] = {
         **PASSES | {"passes": 5, "minibatches": 8, "learning_rate": 5e-4, "entropy_cost": 0.001, "reward_clip": 0.5},
     ),
 }
+
+
+def recipes_of(env: str) -> list[str]:
+    """The names of the recipes that ship for an environment, its usual one first."""
+    return [name for name, recipe in RECIPES.items() if recipe.env == env]

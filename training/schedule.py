@@ -13,7 +13,7 @@ from a3c_core.checkpoint import RECIPE, CheckpointError, Saved, parse, read_reco
 from a3c_core.envs import qualified
 from a3c_core.recipe import FIXED_IN_A_RUN, Phase, Recipe
 from training.defaults import recipe_for
-from training.recipes import RECIPES
+from training.recipes import RECIPES, recipes_of
 
 OLD_RECORDS = ("segments.json", "sittings.json")
 """Where runs of schema version 1 kept what is now in the recipe's schedule."""
@@ -116,13 +116,13 @@ def command_of(name: str, run: Recipe) -> str:
 
     That is the shipped recipe of that name or of its environment, else the environment's default. Raises UnknownEnv.
     """
-    fitting = [shipped for shipped in RECIPES if RECIPES[shipped].env == run.env]
-    if fitting:
+    if fitting := recipes_of(run.env):
         shipped = name if name in fitting else fitting[0]
         begin, base = [shipped], RECIPES[shipped]
     else:
         begin, base = ["--env", qualified(run.env)], recipe_for(run.env)
-    return shlex.join([*TRAIN, *begin, *options(changes_of(base, run)), *schedule_option(run.schedule)])
+    schedule = ["--schedule", schedule_json(run.schedule)] if run.schedule != base.schedule else []
+    return shlex.join([*TRAIN, *begin, *options(changes_of(base, run)), *schedule])
 
 
 def options(changes: dict[str, Any]) -> list[str]:
@@ -136,11 +136,6 @@ def options(changes: dict[str, Any]) -> list[str]:
             values = value if isinstance(value, tuple) else (value,)
             words += [f"--{flag}", *map(str, values)]
     return words
-
-
-def schedule_option(schedule: tuple[Phase, ...]) -> list[str]:
-    """A schedule as an option of the command line, none where there are no phases."""
-    return ["--schedule", schedule_json(schedule)] if schedule else []
 
 
 def schedule_json(schedule: tuple[Phase, ...]) -> str:

@@ -116,7 +116,9 @@ def keep_command(
     if import_:
         register_module(import_)
     whole = saved_run(run).recipe
-    command = command or (f"python -m training repeat {name}" if whole.schedule else command_of(name, whole))
+    worked_out = command_of(name, whole)
+    if "--schedule" in worked_out:
+        worked_out = f"python -m training repeat {name}"  # shorter than its phases
     episodes = episodes or (100 if is_atari(whole.env) else 1000)
     if average:
         run = better_weights(run, episodes, greedy=actions == "greedy")
@@ -126,7 +128,7 @@ def keep_command(
             name,
             summary=summary,
             limits=limits,
-            command=command,
+            command=command or worked_out,
             episodes=episodes,
             greedy=actions == "greedy",
             force=force,

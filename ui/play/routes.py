@@ -11,7 +11,7 @@ from starlette.routing import Route
 import zoo
 from a3c_core.checkpoint import CheckpointError
 from a3c_core.recipe import Recipe
-from training.recipes import RECIPES
+from training.recipes import RECIPES, recipes_of
 from ui.play.controls import AGENT, CONTROLS, WORDS
 from ui.play.sessions import Sessions, Stream, Taken
 from ui.play.taken import TakenGame
@@ -22,7 +22,7 @@ from ui.visitors import address_of
 from zoo.hub import HubError
 
 PLAYABLE: dict[str, Recipe] = {
-    name: recipe for env in CONTROLS for name, recipe in RECIPES.items() if recipe.env == env
+    name: RECIPES[name] for env in CONTROLS for name in recipes_of(env)[:1]
 }
 """The games that people can play, by the names of their recipes."""
 SPEEDS = (100, 50, 25)
