@@ -116,9 +116,8 @@ def keep_command(
     if import_:
         register_module(import_)
     whole = saved_run(run).recipe
-    worked_out = command_of(name, whole)
-    if "--schedule" in worked_out:
-        worked_out = f"python -m training repeat {name}"  # shorter than its phases
+    if not command and "--schedule" in (command := command_of(name, whole)):
+        command = f"python -m training repeat {name}"  # shorter than its phases
     episodes = episodes or (100 if is_atari(whole.env) else 1000)
     if average:
         run = better_weights(run, episodes, greedy=actions == "greedy")
@@ -128,7 +127,7 @@ def keep_command(
             name,
             summary=summary,
             limits=limits,
-            command=command or worked_out,
+            command=command,
             episodes=episodes,
             greedy=actions == "greedy",
             force=force,
