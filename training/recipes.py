@@ -59,8 +59,7 @@ PONG = Recipe(
 
 PONG_STICKY = Phase(
     at=PONG.steps,
-    changes=FRAME_PASSES
-    | {"sticky_actions": 0.25, "steps": 7_200_000, "learning_rate": 4.5e-4, "entropy_cost": 0.002},
+    changes=FRAME_PASSES | {"sticky_actions": 0.25, "steps": 7_200_000, "learning_rate": 4.5e-4},
 )
 """What follows where Pong has been learnt without sticky actions; the rate falls from 2.5e-4 to 0."""
 
