@@ -21,9 +21,7 @@ from ui.streaming.stream import Broadcasts, Full
 from ui.visitors import address_of
 from zoo.hub import HubError
 
-PLAYABLE: dict[str, Recipe] = {
-    name: RECIPES[name] for env in CONTROLS for name in recipes_of(env)[:1]
-}
+PLAYABLE: dict[str, Recipe] = {name: RECIPES[name] for env in CONTROLS for name in recipes_of(env)[:1]}
 """The games that people can play, by the names of their recipes."""
 SPEEDS = (100, 50, 25)
 """Percent of a game's own speed."""
