@@ -59,6 +59,10 @@ class Recipe:
     """Atari: offer all 18 actions of the joystick, not only those that the game uses."""
     life_loss_ends_return: bool = False
     """Atari: the return stops at the loss of a life, as if the episode ended there; the game goes on."""
+    reward_ends_return: bool = False
+    """The return stops at each reward that isn't 0, as if the episode ended there. For games that are played for
+    points, such as Pong: with gamma near 1 the agent maximises its chance to win each point. Otherwise it maximises
+    points per step, and takes risks to be quick."""
     seed: Annotated[int, Field(ge=0, lt=10**9)] = 0
     """Seeds the first weights, the environments and the sampling of actions."""
     steps: Steps = 500_000

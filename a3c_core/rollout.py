@@ -25,7 +25,7 @@ class Rollout(NamedTuple):
     rewards: Tensor
     """[T, B] the learner's reward; a truncated step already carries gamma * V(final observation)."""
     discounts: Tensor
-    """[T, B] gamma, or 0 where an episode ended (or a life, if the recipe says so): no value flows over its end."""
+    """[T, B] gamma, or 0 where the return ends: with the episode, or where else the recipe says. No value flows over it."""
     log_probs: Tensor
     """[T, B] log-probability of each action when it was taken; 0 where the recipe is on-policy and nobody asks."""
     values: Tensor
@@ -68,7 +68,7 @@ class Stepper:
             if cut_short.any():
                 final = self._value_of(final_observations(self._obs, info), np.zeros_like(self._reset), model)
                 learner_reward += recipe.gamma * cut_short * final.cpu().numpy()
-            stops = done | self._lives_lost(info) if recipe.life_loss_ends_return else done
+            stops = self._stops(done, reward, info)
             discount = self._tensor(np.where(stops, 0.0, recipe.gamma).astype(np.float32))
             steps.append((obs, reset, action[0], self._tensor(learner_reward), discount, log_prob[0], value[0]))
             self._reset = done.astype(np.float32)
@@ -86,6 +86,15 @@ class Stepper:
         """V [B] of observations that follow the ones just acted on."""
         _, value, _ = model(self._tensor(obs)[None], self._tensor(reset)[None], self._memory)
         return value[0]
+
+    def _stops(self, done: np.ndarray, reward: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+        """Bool [B]: where the return ends after this step."""
+        stops = done
+        if self.recipe.life_loss_ends_return:
+            stops = stops | self._lives_lost(info)
+        if self.recipe.reward_ends_return:
+            stops = stops | (reward != 0)
+        return stops
 
     def _lives_lost(self, info: dict[str, Any]) -> np.ndarray:
         """Bool [B]: where a life was lost in this step and the game went on; a new game has more lives."""

@@ -165,6 +165,17 @@ def test_no_value_flows_over_the_loss_of_a_life_where_the_recipe_says_so(life_lo
     torch.testing.assert_close(torch.cat([part.discounts for part in parts]), GAMMA * (1.0 - torch.tensor(stops)))
 
 
+@pytest.mark.parametrize(
+    ("life_loss_ends_return", "stops"), [(True, [0, 1, 1, 1, 1, 0, 1]), (False, [0, 0, 1, 0, 1, 0, 0])]
+)
+def test_no_value_flows_over_a_reward_where_the_recipe_says_so(life_loss_ends_return, stops):
+    recipe = toy.recipe(reward_ends_return=True, life_loss_ends_return=life_loss_ends_return, reward_shift=8.0)
+    model = build_model(recipe, toy.spaces(box=False))
+    rollout = Stepper(toy.Points((5,), ("terminated",)), recipe, model, seed=0).rollout(model, 7)
+    assert rollout.rewards[:, 0].tolist() == [8.0, 8.0, 7.0, 8.0, 8.0, 8.0, 8.0]
+    assert (rollout.discounts[:, 0] == 0).tolist() == [bool(stop) for stop in stops]
+
+
 @pytest.mark.parametrize("life_loss_ends_return", [True, False])
 def test_the_game_goes_on_after_the_loss_of_a_life(life_loss_ends_return):
     stepper, model = lives_and_model(life_loss_ends_return=life_loss_ends_return)

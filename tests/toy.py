@@ -138,6 +138,14 @@ class Lives(Count):
         return 3 - self.steps.astype(int) // 2
 
 
+class Points(Lives):
+    """A counting environment with lives whose third step loses a point, a reward of -1; no other step pays."""
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        obs, step, *rest = super().step(actions)
+        return obs, -(step == 3).astype(float), *rest
+
+
 class Broken(Cue):
     """An environment that raises after some steps."""
 
