@@ -25,7 +25,7 @@ class Rollout(NamedTuple):
     rewards: Tensor
     """[T, B] the learner's reward; a truncated step already carries gamma * V(final observation)."""
     discounts: Tensor
-    """[T, B] gamma, or 0 where the return ends: with the episode, or where else the recipe says. No value flows over it."""
+    """[T, B] gamma, or 0 where the return ends (with the episode, or as the recipe says): no value flows over it."""
     log_probs: Tensor
     """[T, B] log-probability of each action when it was taken; 0 where the recipe is on-policy and nobody asks."""
     values: Tensor
