@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args, get_origin
 
 import tyro
 from pydantic import TypeAdapter
@@ -30,7 +30,7 @@ SCHEDULES = tyro.constructors.ConstructorRegistry()
 def _schedule(
     kind: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[tuple[Phase, ...]] | None:
-    if kind.type != tuple[Phase, ...]:
+    if get_origin(kind.type) is not tuple or get_args(kind.type) != (Phase, ...):  # tyro may make it a typing.Tuple
         return None
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
