@@ -73,6 +73,18 @@ PONG_STICKY = (
 """What follows where Pong has been learnt without sticky actions. The rate falls from 2.5e-4, and again from 2.3e-4 to
 0; the return ends with each point, so the agent needn't win it soon."""
 
+BREAKOUT = Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY)
+
+BREAKOUT_STICKY = (
+    Phase(
+        at=BREAKOUT.steps,
+        changes={"envs_per_worker": 16, "entropy_cost": 0.005, "reward_shift": 0.005}
+        | {"steps": 11_000_000, "learning_rate": 4.6e-4},
+    ),
+)
+"""What follows where Breakout has been learnt: the rate falls once more, from 2.5e-4 to 0, in larger batches. Each step
+is worth 0.005 points, which is a reason to keep the ball in play where the last bricks are rarely hit."""
+
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
         env="CartPole-v1",
@@ -100,7 +112,8 @@ RECIPES: dict[str, Recipe] = {
     ),
     "pong": PONG,
     "pong_sticky": replace(PONG, schedule=PONG_STICKY),
-    "breakout": Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY),
+    "breakout": BREAKOUT,
+    "breakout_sticky": replace(BREAKOUT, schedule=BREAKOUT_STICKY),
     "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI | FRAME_PASSES | STICKY),
     "bipedal_walker": Recipe(
         env="BipedalWalker-v3", steps=5_000_000, **PASSES | {"learning_rate": 3e-4, "entropy_cost": 0.0}
