@@ -1,13 +1,11 @@
 """The ways in which workers hand their gradients over: `Recipe.handover` names one, `share_model` builds it.
 
 Lock-free and under a lock are SharedParameters itself; here are the other two. Nobody in here waits for a worker
-that is gone: whoever waits looks every POLL_SECONDS whether the run is over.
+that is gone (`acquire`).
 """
 
 import threading
-from collections.abc import Callable
 from multiprocessing.context import BaseContext
-from multiprocessing.synchronize import Lock, Semaphore
 
 import torch
 from torch import Tensor
@@ -15,9 +13,7 @@ from torch import Tensor
 from a3c_core.devices import wait_for_kernels
 from a3c_core.model import ActorCritic
 from a3c_core.recipe import Recipe
-from a3c_core.shared import SharedParameters
-
-POLL_SECONDS = 0.1
+from a3c_core.shared import SharedParameters, acquire
 
 
 def share_model(recipe: Recipe, model: ActorCritic, context: BaseContext) -> SharedParameters:
@@ -79,16 +75,16 @@ class QueuedParameters(SharedParameters):
         self._thread = threading.Thread(target=self._apply_all, name="a3c-updates", daemon=True)
         self._thread.start()
 
-    def finish(self, seconds: float = 5.0) -> None:
+    def finish(self) -> None:
         """Waits until all that was handed over is applied; to be called once the workers have ended.
 
-        Gives up after `seconds`: a worker that was killed while it pulled never lets the weights go. Raises what went
-        wrong in the thread.
+        Raises what went wrong in the thread.
         """
         if self._thread is not None:
+            self.stop()  # or the thread would wait for a lock that a killed worker holds
             self._closing = True
             self._filled.release()
-            self._thread.join(seconds)
+            self._thread.join()
             self._thread = None
         if self._error is not None:
             error, self._error = self._error, None
@@ -158,11 +154,3 @@ HANDOVERS: dict[str, type[SharedParameters]] = {
     "queue": QueuedParameters,
     "synchronous": SynchronousParameters,
 }
-
-
-def acquire(lock: Lock | Semaphore, unless: Callable[[], bool]) -> bool:
-    """Acquires it and returns True; or returns False where that takes POLL_SECONDS or more and `unless` holds."""
-    while not lock.acquire(timeout=POLL_SECONDS):
-        if unless():
-            return False
-    return True

@@ -6,10 +6,11 @@ on another machine) can stand behind them.
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from multiprocessing.context import BaseContext
+from multiprocessing.synchronize import Lock, Semaphore
 from typing import Protocol
 
 import torch
@@ -24,6 +25,9 @@ from a3c_core.recipe import Recipe
 
 AVERAGE_EVERY = 8
 """Updates from one step of the weights' average to the next: each step reads all weights."""
+
+POLL_SECONDS = 0.1
+"""Whoever waits for a worker looks this often whether the run is over: the worker may have been killed."""
 
 
 class Parameters(Protocol):
@@ -107,7 +111,7 @@ class SharedParameters:
         self._steps = context.Value("q", 0)
         self._updates = context.Value("q", 0)
         self._stop = context.RawValue("b", False)
-        self._turn = nullcontext() if recipe.handover == "lock-free" else context.Lock()
+        self._lock = None if recipe.handover == "lock-free" else context.Lock()
         self._statistics = context.Lock()
         self._pushing = [context.Lock() for _ in range(recipe.workers)]
         """Each held by its worker alone while it writes, so that waiting for all of them is waiting for a pause."""
@@ -145,7 +149,7 @@ class SharedParameters:
 
         Without the lock, updates that other workers make meanwhile may be partly in the copy and are not counted.
         """
-        with self._turn:
+        with self._turn():
             seen = self._updates.value
             newest = self.server.theta.detach().split([len(part) for part in weights])
             for part, new in zip(weights, newest, strict=True):
@@ -156,7 +160,7 @@ class SharedParameters:
     def push(self, gradient: Tensor, *, rank: int, steps: int) -> int:
         """Steps the shared optimizer with a worker's gradient; returns the updates that were made before this one."""
         rate = self.recipe.learning_rate_at(self.steps)
-        with self._pushing[rank % len(self._pushing)], self._turn:
+        with self._pushing[rank % len(self._pushing)], self._turn():
             self.server.step(gradient, rank=rank, learning_rate=rate)
             with self._steps.get_lock():
                 self._steps.value += steps
@@ -173,6 +177,19 @@ class SharedParameters:
             self.server.normalize(model, moments)
 
     @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Lets one worker in at a time, if the recipe asks for a lock.
+
+        Once the run is over nobody waits for it any longer: a worker that was killed never releases it.
+        """
+        held = self._lock is not None and acquire(self._lock, unless=lambda: self.stopped)
+        try:
+            yield
+        finally:
+            if held:
+                self._lock.release()
+
+    @contextmanager
     def paused(self, seconds: float = 2.0) -> Iterator[None]:
         """While it is open no worker writes, so what is read is of one moment.
 
@@ -185,3 +202,11 @@ class SharedParameters:
         finally:
             for lock in held:
                 lock.release()
+
+
+def acquire(lock: Lock | Semaphore, unless: Callable[[], bool]) -> bool:
+    """Acquires it and returns True; or returns False where that takes POLL_SECONDS or more and `unless` holds."""
+    while not lock.acquire(timeout=POLL_SECONDS):
+        if unless():
+            return False
+    return True

@@ -92,6 +92,22 @@ def test_an_update_that_fails_ends_the_run_and_is_told():
     assert not made.should_continue()
 
 
+def test_nobody_waits_at_the_end_for_the_lock_of_a_killed_worker():
+    made = shared(QueuedParameters, handover="queue")
+    made._lock.acquire()  # as a worker that is killed while it pulls
+    made.begin()
+    made.push(torch.ones(1), rank=0, steps=5)
+    pulled = [torch.zeros(1)]
+    pulling = threading.Thread(target=made.pull, args=(pulled,), daemon=True)
+    pulling.start()
+    pulling.join(0.3)
+    assert (pulling.is_alive(), made.steps) == (True, 0)
+    made.finish()
+    pulling.join(5.0)
+    with made.paused(seconds=5.0):
+        assert (pulling.is_alive(), made.steps, made.server.theta.item()) == (False, 5, -1.0)  # nothing is lost
+
+
 # The mean of all
 
 

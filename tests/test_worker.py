@@ -132,7 +132,7 @@ def test_the_queued_kernels_of_a_gpu_have_ended_before_the_lock_is_released(monk
     shared = SharedParameters(toy.recipe(handover="lock"), toy.Weights(torch.zeros(2)), CONTEXT)
     waited = []
     monkeypatch.setattr(
-        shared_module, "wait_for_kernels", lambda device: waited.append(shared._turn.acquire(block=False))
+        shared_module, "wait_for_kernels", lambda device: waited.append(shared._lock.acquire(block=False))
     )
     weights = torch.zeros(2)
     shared.push(torch.ones(2), rank=0, steps=1)
