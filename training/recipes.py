@@ -85,6 +85,18 @@ BREAKOUT_STICKY = (
 """What follows where Breakout has been learnt: the rate falls once more, from 2.5e-4 to 0, in larger batches. Each step
 is worth 0.005 points, which is a reason to keep the ball in play where the last bricks are rarely hit."""
 
+SPACE_INVADERS = Recipe(env="ALE/SpaceInvaders-v5", **ATARI | FRAME_PASSES | STICKY)
+
+SPACE_INVADERS_STICKY = (
+    Phase(
+        at=2_000_000,
+        changes={"envs_per_worker": 16, "minibatches": 2, "gamma": 0.995, "gae_lambda": 0.97, "entropy_cost": 0.005}
+        | {"steps": 10_000_000, "learning_rate": 5e-4},
+    ),
+)
+"""What follows where the first wave has been learnt: gradients of four times as many steps, a longer horizon and less
+entropy, at a rate that falls from 4e-4 to 0."""
+
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
         env="CartPole-v1",
@@ -114,7 +126,8 @@ RECIPES: dict[str, Recipe] = {
     "pong_sticky": replace(PONG, schedule=PONG_STICKY),
     "breakout": BREAKOUT,
     "breakout_sticky": replace(BREAKOUT, schedule=BREAKOUT_STICKY),
-    "space_invaders": Recipe(env="ALE/SpaceInvaders-v5", **ATARI | FRAME_PASSES | STICKY),
+    "space_invaders": SPACE_INVADERS,
+    "space_invaders_sticky": replace(SPACE_INVADERS, schedule=SPACE_INVADERS_STICKY),
     "bipedal_walker": Recipe(
         env="BipedalWalker-v3", steps=5_000_000, **PASSES | {"learning_rate": 3e-4, "entropy_cost": 0.0}
     ),
