@@ -93,9 +93,10 @@ SPACE_INVADERS_STICKY = (
         changes={"envs_per_worker": 16, "minibatches": 2, "gamma": 0.995, "gae_lambda": 0.97, "entropy_cost": 0.005}
         | {"steps": 10_000_000, "learning_rate": 5e-4},
     ),
+    Phase(at=10_000_000, changes={"steps": 20_000_000, "learning_rate": 4e-4}),
 )
 """What follows where the first wave has been learnt: gradients of four times as many steps, a longer horizon and less
-entropy, at a rate that falls from 4e-4 to 0."""
+entropy, at a rate that falls from 4e-4 to 0, and again from 2e-4."""
 
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(
