@@ -36,6 +36,6 @@ $(VENV)/.app: requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install -r requirements.txt
 	touch $@
 
-$(VENV)/.dev: requirements.txt requirements-dev.txt | $(BIN)/python
+$(VENV)/.dev: requirements.txt requirements-dev.txt constraints-dev.txt | $(BIN)/python
 	$(BIN)/python -m pip install -r requirements-dev.txt
 	touch $@ $(VENV)/.app
