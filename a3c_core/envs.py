@@ -187,6 +187,13 @@ def _pendulums(recipe: Recipe, count: int) -> VectorEnv:
     return vector_wrappers.ClipAction(vector_wrappers.RescaleAction(plain, *UNIT))
 
 
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _atari(recipe: Recipe, count: int, *, sticky: float, threads: int) -> VectorEnv:
     from a3c_core.atari import AtariGames  # ale-py is optional
 
@@ -201,10 +208,10 @@ def _atari_game(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> 
 
 
 ATARI = EnvFactory(
-    training=lambda recipe, count: _atari(recipe, count, sticky=recipe.sticky_actions, threads=1),
-    scoring=lambda recipe, count, protocol: _atari(
-        recipe, count, sticky=STICKY_ACTIONS[protocol], threads=os.cpu_count() or 1
+    training=lambda recipe, count: _atari(
+        recipe, count, sticky=recipe.sticky_actions, threads=max(1, _cores() // recipe.workers)
     ),
+    scoring=lambda recipe, count, protocol: _atari(recipe, count, sticky=STICKY_ACTIONS[protocol], threads=_cores()),
     single=_atari_game,
 )
 GYMNASIUM = EnvFactory(_training, _scoring, _single)

@@ -69,7 +69,8 @@ class Recipe:
     """Steps of all workers together until the run ends."""
 
     workers: Annotated[int, Field(ge=1, le=256)] = 2
-    """Asynchronous worker processes, one thread each. One worker is A2C."""
+    """Asynchronous worker processes. Each computes in one thread, and its share of the cores steps its Atari games.
+    One worker is A2C."""
     envs_per_worker: Count = 16
     """Environments that each worker steps together, as one batch. One is the paper's A3C."""
     n_steps: Annotated[tuple[Count, ...], Field(min_length=1, max_length=256)] = (32,)

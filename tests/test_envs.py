@@ -246,6 +246,15 @@ def test_training_games_stick_as_the_recipe_says_and_scored_ones_as_the_protocol
         np.testing.assert_array_equal(seen(make_scoring_envs(recipe, 1, "sticky")), stuck)
 
 
+@pytest.mark.parametrize(("workers", "threads"), [(1, 16), (5, 3), (32, 1)])
+def test_a_workers_games_are_stepped_by_its_share_of_the_cores(workers, threads, monkeypatch):
+    asked = []
+    monkeypatch.setattr("a3c_core.envs._cores", lambda: 16)
+    monkeypatch.setattr("a3c_core.atari.AtariGames", lambda *_, threads, **rest: asked.append(threads))
+    make_envs(replace(PONG, workers=workers), 4)
+    assert asked == [threads]
+
+
 @pytest.mark.parametrize(("full_action_space", "actions"), [(False, 6), (True, 18)])
 def test_all_doors_offer_the_actions_that_the_recipe_says(full_action_space, actions):
     recipe = replace(PONG, full_action_space=full_action_space)
