@@ -12,11 +12,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+import torch
 
 import training.__main__ as cli
 import zoo
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import load_agent, save_agent, saved_in
+from a3c_core.checkpoint import RECIPE, load_agent, save_agent, saved_in
 from a3c_core.envs import spaces_of
 from a3c_core.evaluation import evaluate
 from a3c_core.recipe import Phase, Recipe
@@ -180,7 +181,7 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
         {"seed": 7, "steps": 1234, "workers": 3},
         {"n_steps": (5, 20), "head_layers": ()},
         {"core": "lstm", "core_size": 16, "optimizer": "rmsprop", "learning_rate_decay": "none"},
-        {"normalize_advantages": False, "share_statistics": False, "handover": "queue"},
+        {"normalize_advantages": False, "share_statistics": False, "handover": "queue", "schedule": ()},
         {"reward_shift": -8.0, "reward_scale": 1 / 3, "reward_clip": 1.0, "epsilon": 1e-7},
         {"max_gradient_norm": None, "reward_clip": None, "adam_betas": (0.8, 0.99)},
         {"encoder": "nature", "layer_norm": True, "pixel_shift": -100.0, "pixel_scale": 0.01},
@@ -253,6 +254,19 @@ def test_a_run_is_repeated_from_nothing_by_its_schedule(tmp_path, capsys):
     first, again = (saved_in(tmp_path / place) for place in ("run", "again"))
     assert again == first._replace(recipe=replace(first.recipe, seed=3))
     assert (again.steps, again.phase) == (96, 1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_a_run_of_a_gpu_is_repeated_where_there_is_none(tmp_path):
+    phase = '[{"at": 48, "changes": {"shared_device": "cpu"}}]'
+    sizes = ["--steps", "96", "--workers", "1", "--n-steps", "3", "--schedule", phase]
+    cli.main(["train", "cartpole", *sizes, "--out", str(tmp_path / "run")])
+    path = tmp_path / "run" / RECIPE
+    path.write_text(path.read_text().replace('device": "cpu"', 'device": "cuda"'))
+    assert saved_in(tmp_path / "run").recipe.schedule[0].changes == {"shared_device": "cuda"}
+    cli.main(["repeat", str(tmp_path / "run"), "--out", str(tmp_path / "again")])
+    again = saved_in(tmp_path / "again").recipe
+    assert (again.device, again.shared_device, again.schedule[0].changes) == ("cpu", "cpu", {"shared_device": "cpu"})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from a3c_core.envs import make_envs, spaces_of
 from a3c_core.handover import HANDOVERS
 from a3c_core.loss import a3c_loss
 from a3c_core.model import build_model
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Phase, Recipe
 from a3c_core.shared import SharedParameters
 from a3c_core.worker import clip, flatten, gradient_of, work
 from tests import toy
@@ -335,6 +335,8 @@ def test_networks_are_on_the_cpu_where_the_recipe_says_nothing():
 def test_a_gpu_that_is_not_there_is_missed_in_words(place, tmp_path):
     with pytest.raises(ValueError, match="no CUDA device here: train with --device cpu"):
         next(train(toy.recipe(**{place: "cuda"}), tmp_path / "run"))
+    with pytest.raises(ValueError, match="no CUDA device here: train with --device cpu"):
+        next(train(toy.recipe(schedule=(Phase(at=50, changes={place: "cuda"}),)), tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 

@@ -94,9 +94,21 @@ SPACE_INVADERS_STICKY = (
         | {"steps": 10_000_000, "learning_rate": 5e-4},
     ),
     Phase(at=10_000_000, changes={"steps": 20_000_000, "learning_rate": 4e-4}),
+    Phase(
+        at=20_000_000,
+        changes={"reward_scale": 0.05, "reward_clip": None, "steps": 30_000_000, "learning_rate": 6e-4},
+    ),
+    Phase(
+        at=25_000_000,
+        changes={"workers": 8, "envs_per_worker": 32, "n_steps": (64,), "minibatches": 1, "entropy_cost": 0.003}
+        | {"steps": 40_500_000, "learning_rate": 6.55e-4},
+    ),
+    Phase(at=40_500_000, changes={"steps": 43_200_000, "learning_rate": 1.75e-3}),
+    Phase(at=43_200_000, changes={"steps": 50_500_000, "learning_rate": 1.11e-3}),
 )
-"""What follows where the first wave has been learnt: gradients of four times as many steps, a longer horizon and less
-entropy, at a rate that falls from 4e-4 to 0, and again from 2e-4."""
+"""What follows where the first wave has been learnt: gradients of more steps, a longer horizon and less entropy. From
+20M steps on the learner sees points, not their signs, so that a mother ship is worth more than an invader. The rate of
+each phase begins at 4e-4, 2e-4, 2e-4, 2.5e-4, 1.1e-4 and 1.6e-4, and falls."""
 
 RECIPES: dict[str, Recipe] = {
     "cartpole": Recipe(

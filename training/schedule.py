@@ -125,6 +125,16 @@ def command_of(name: str, run: Recipe) -> str:
     return shlex.join([*TRAIN, *begin, *options(changes_of(base, run)), *schedule])
 
 
+def on_cpu(run: Recipe) -> Recipe:
+    """The same run on a machine without a GPU."""
+    cpu = {"device": "cpu", "shared_device": "cpu"}
+    schedule = tuple(
+        replace(phase, changes=phase.changes | {name: cpu[name] for name in cpu.keys() & phase.changes})
+        for phase in run.schedule
+    )
+    return replace(run, **cpu, schedule=schedule)
+
+
 def options(changes: dict[str, Any]) -> list[str]:
     """Changes of a recipe as options of the command line."""
     words = []

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import tyro
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
@@ -22,7 +23,7 @@ from training.diagnostics import Diagnostics
 from training.engine import Cluster, Compression
 from training.log import words
 from training.run import train
-from training.schedule import parts_of, saved_run
+from training.schedule import on_cpu, parts_of, saved_run
 from zoo.entry import homes
 from zoo.program import program
 
@@ -95,7 +96,7 @@ def repeat_command(
     """Train an agent again from scratch, through all phases of its training.
 
     Workers are asynchronous, so no two trainings are the same: this repeats the recipe, not the weights. Abandoned
-    branches of the training are not repeated.
+    branches of the training are not repeated. What was trained on a GPU is trained on the CPU where there is none.
 
     Args:
         agent: an agent of the zoo, a repository user/name on the Hugging Face Hub, or a directory that training wrote.
@@ -108,6 +109,7 @@ def repeat_command(
     if dry_run:
         print(plan(recipe, end))
     else:
+        recipe = recipe if torch.cuda.is_available() else on_cpu(recipe)
         run_training(recipe, out or new_directory(recipe), stop_at=end)
 
 
