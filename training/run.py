@@ -154,9 +154,9 @@ class _Run:
         self.whole, self.phase, fresh = _continued(recipe, directory) if resume else (recipe, 0, False)
         """The recipe of the whole run, and how many of its phases have begun."""
         recipe = self.recipe = self.whole.phase(self.phase)
-        for number in range(self.phase, len(self.whole.schedule) + 1):
-            phase = self.whole.phase(number)
-            device_of(phase.device), device_of(phase.shared_device)  # is missed now rather than hours later
+        for phase in map(self.whole.phase, range(self.phase, len(self.whole.schedule) + 1)):
+            for device in (phase.device, phase.shared_device):
+                device_of(device)  # a GPU of a later phase is missed now, not hours later
         self.spaces = _spaces(recipe, make)
         self.model = build_model(recipe, self.spaces)
         self.engine = make_engine(recipe, self.model)
