@@ -79,8 +79,13 @@ def save_agent(
     With bfloat16 the file has half the size, and the agent that is loaded from it has rounded weights. `run` is the
     recipe of the whole run, whose `phase` the agent's own recipe is; without it the agent's own is written.
     """
-    write_record(directory / RECIPE, asdict(RecipeRecord(agent.steps, asdict(run or agent.recipe), phase)))
+    save_recipe(directory, Saved(run or agent.recipe, agent.steps, phase))
     save_tensors(directory / MODEL, {name: tensor.to(dtype) for name, tensor in agent.model.state_dict().items()})
+
+
+def save_recipe(directory: Path, saved: Saved) -> None:
+    """Writes recipe.json of the checkpoint in `directory`; raises CheckpointError where the disk refuses."""
+    write_record(directory / RECIPE, asdict(RecipeRecord(saved.steps, asdict(saved.recipe), saved.phase)))
 
 
 def load_agent(directory: Path) -> Agent:

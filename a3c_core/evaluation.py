@@ -48,6 +48,8 @@ class Score:
     """Game i was reset with seed first_seed + i. Training never uses these seeds."""
     returns: Annotated[tuple[Return, ...], Field(min_length=1)]
     """Each game's return."""
+    temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    """Temperature of the policy that actions were drawn from; see `Recipe.sampling_temperature`."""
     distinct: Annotated[int, Field(ge=1)] | None = None
     """How many of the games differ from all others in their actions; None for scores from before it was counted."""
 
@@ -83,7 +85,8 @@ class Score:
         """How the games were played, in words."""
         rules = f"{self.protocol} protocol, " if is_atari(self.env) else ""
         seeds = f"seeds {self.first_seed} to {self.first_seed + len(self.returns) - 1}"
-        return f"{rules}{len(self.returns)} games, {'greedy' if self.greedy else 'sampled'} actions, {seeds}"
+        drawn = "sampled actions" if self.temperature == 1.0 else f"sampled actions (temperature {self.temperature:g})"
+        return f"{rules}{len(self.returns)} games, {'greedy actions' if self.greedy else drawn}, {seeds}"
 
 
 def games_at_once(env: str, episodes: int) -> int:
@@ -163,6 +166,7 @@ def evaluate(
         steps=agent.steps,
         first_seed=first_seed,
         returns=tuple(returns.tolist()),
+        temperature=agent.recipe.sampling_temperature,
         distinct=len({each.digest() for each in actions}),
     )
 

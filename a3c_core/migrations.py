@@ -7,7 +7,7 @@ RECIPE_FIELDS, with the value that means what every run had before there was the
 from collections.abc import Callable
 from typing import Any
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 RECIPE_FIELDS: dict[int, dict[str, Any]] = {
     2: {
@@ -21,6 +21,7 @@ RECIPE_FIELDS: dict[int, dict[str, Any]] = {
     },
     3: {"vtrace": False, "handover": "lock-free"},
     4: {"reward_ends_return": False},
+    5: {"sampling_temperature": 1.0},
 }
 """The recipe's fields by the schema version that introduced them, each with what older recipes meant."""
 
@@ -51,6 +52,10 @@ def _from_3(record: dict[str, Any]) -> dict[str, Any]:
     return with_recipe_fields(record, RECIPE_FIELDS[4])
 
 
+def _from_4(record: dict[str, Any]) -> dict[str, Any]:
+    return with_recipe_fields(record, RECIPE_FIELDS[5])
+
+
 def _with_handover(recipe: dict[str, Any]) -> dict[str, Any]:
     """The recipe with `handover` in place of `lock_free`, in the changes of its schedule too."""
     ways = {True: "lock-free", False: "lock"}
@@ -68,7 +73,12 @@ def _with_handover(recipe: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_1, 2: _from_2, 3: _from_3}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: _from_1,
+    2: _from_2,
+    3: _from_3,
+    4: _from_4,
+}
 """What makes a record of a version one of the next."""
 
 

@@ -48,6 +48,10 @@ class DiscretePolicy:
         probs = self.parameters()
         return torch.cat([torch.multinomial(probs[:, b], 1, generator=each) for b, each in enumerate(generators)], 1)
 
+    def at_temperature(self, temperature: float) -> "DiscretePolicy":
+        """The policy with each probability raised to the power of 1 / temperature, and normalised."""
+        return DiscretePolicy(self.logits / temperature)
+
     def parameters(self) -> Tensor:
         """Each action's probability, [T, B, actions]."""
         return self.logits.softmax(-1)
@@ -72,6 +76,11 @@ class MultiDiscretePolicy:
         """The likeliest action, or one drawn from the policy, [T, B, choices]."""
         return torch.stack([choice.act(greedy=greedy, generators=generators) for choice in self.choices], -1)
 
+    def at_temperature(self, temperature: float) -> "MultiDiscretePolicy":
+        """The policy with each choice's probabilities as `DiscretePolicy.at_temperature`."""
+        logits = [choice.logits for choice in self.choices]
+        return MultiDiscretePolicy(torch.cat(logits, -1) / temperature, tuple(part.shape[-1] for part in logits))
+
     def parameters(self) -> Tensor:
         """Each choice's probabilities, one choice after the other, [T, B, sum of the counts]."""
         return torch.cat([choice.parameters() for choice in self.choices], -1)
@@ -91,6 +100,10 @@ class ContinuousPolicy(Independent):
             return torch.normal(self.mean, self.stddev)
         pairs = zip(self.mean.unbind(1), self.stddev.unbind(1), generators, strict=True)
         return torch.stack([torch.normal(mean, std, generator=each) for mean, std, each in pairs], 1)
+
+    def at_temperature(self, temperature: float) -> "ContinuousPolicy":
+        """The policy with its density raised to the power of 1 / temperature, and normalised: another deviation."""
+        return ContinuousPolicy(self.mean, self.stddev * temperature**0.5)
 
     def parameters(self) -> Tensor:
         """Mean and standard deviation of each number of the action, [T, B, 2 * numbers]."""

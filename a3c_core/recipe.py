@@ -20,9 +20,11 @@ FIXED_IN_A_RUN = frozenset(
     {
         "env", "full_action_space", "layer_norm", "core", "core_size", "head_layers", "initial_std",
         "optimizer", "share_statistics", "normalize_observations", "normalize_rewards", "average_decay", "schedule",
+        "sampling_temperature",
     }
 )  # fmt: skip
-"""Fields that shape the network or the optimizer's state, which a run keeps from its first step to its last."""
+"""Fields that shape the network, the optimizer's state or the games after training. A run keeps them from its first
+step to its last."""
 WIDER = {"a3c": "a3c_wide"}
 """The encoders that a run can change on its way, and what to: see `training.widen`."""
 Change = bool | int | float | str | None | tuple[int | float, ...]
@@ -159,6 +161,11 @@ class Recipe:
     schedule: Annotated[tuple[Phase, ...], Field(max_length=256)] = ()
     """Phases of the run: what changes after how many steps. `steps` ends the run in the last phase; before that it is
     only where the learning rate of the phase reaches 0."""
+
+    sampling_temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    """Temperature of the policy where an agent plays with sampled actions, in scores and on the page: probabilities are
+    raised to the power of 1 / temperature, then normalised. Below 1 likely actions become more likely. Training always
+    samples at 1."""
 
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers that the workers' encoders compute with; the shared weights are float32. bfloat16 is meant for frames:

@@ -60,7 +60,7 @@ def test_a_lock_becomes_a_handover_wherever_there_is_a_recipe():
     new = {"handover": "lock", "schedule": [{"at": 5, "changes": {"handover": "lock-free", "gamma": 0.9}}]}
     migrated = migrate({"recipe": recipe, "training": recipe, "segments": [{"recipe": recipe}]}, 2)
     for changed in (migrated["recipe"], migrated["training"], migrated["segments"][0]["recipe"]):
-        assert changed == new | {"vtrace": False, "reward_ends_return": False}
+        assert changed == new | {"vtrace": False, "reward_ends_return": False, "sampling_temperature": 1.0}
 
 
 @pytest.mark.parametrize("path", ENTRIES, ids=sample)
@@ -101,7 +101,7 @@ def test_a_run_of_version_1_goes_on_and_its_recipe_tells_all_that_it_went_throug
     assert json.loads((old_run / RECIPE).read_text())["schema_version"] == SCHEMA_VERSION
 
 
-@pytest.mark.parametrize("version", ["schema2", "schema3"])
+@pytest.mark.parametrize("version", ["schema2", "schema3", "schema4"])
 def test_a_run_of_a_version_with_a_schedule_goes_on(version, tmp_path):
     run = Path(shutil.copytree(SAMPLES / version / "run", tmp_path / "run"))
     before, saved = (run / LOG).read_text(), saved_in(run)

@@ -146,6 +146,22 @@ def test_greedy_takes_the_likeliest_action_or_the_mean():
     assert torch.equal(ContinuousPolicy(mean, torch.ones(1, 1, 2)).act(greedy=True), mean)
 
 
+def test_a_temperature_raises_each_probability_to_its_inverse_and_normalises():
+    p = torch.tensor([[[0.1, 0.2, 0.7]], [[0.3, 0.3, 0.4]]])
+    expected = p**2 / (p**2).sum(-1, keepdim=True)
+    torch.testing.assert_close(DiscretePolicy(p.log()).at_temperature(0.5).parameters(), expected)
+    several = MultiDiscretePolicy(torch.cat([p, p.flip(-1)], -1).log(), (3, 3)).at_temperature(0.5)
+    torch.testing.assert_close(several.parameters(), torch.cat([expected, expected.flip(-1)], -1))
+
+
+def test_a_temperature_raises_a_density_to_its_inverse():
+    policy = ContinuousPolicy(torch.tensor([[[0.5, -1.0]]]), torch.tensor([[[0.2, 3.0]]]))
+    first, second = torch.tensor([[[0.6, 0.0]]]), torch.tensor([[[0.3, -2.0]]])
+    ratio = policy.log_prob(first) - policy.log_prob(second)
+    cooler = policy.at_temperature(0.25)
+    torch.testing.assert_close(cooler.log_prob(first) - cooler.log_prob(second), 4 * ratio)
+
+
 @pytest.mark.parametrize(
     "policy",
     [DiscretePolicy(torch.zeros(5, 20, 4)), ContinuousPolicy(torch.zeros(5, 20, 2), torch.ones(5, 20, 2))],

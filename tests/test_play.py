@@ -117,6 +117,17 @@ def test_training_seeds_are_refused(seed):
         evaluate(CARTPOLE, 2, first_seed=seed)
 
 
+@AGENTS
+def test_an_agent_plays_at_its_temperature(agent):
+    likely = agent.at_temperature(0.01)
+    obs, _ = agent.make_env().reset(seed=0)
+    policies = [each.policy_and_value(obs[None])[0] for each in (agent, likely)]
+    torch.testing.assert_close(policies[0].at_temperature(0.01).parameters(), policies[1].parameters())
+    scores = [evaluate(each, 3, greedy=False) for each in (agent, likely)]
+    assert [score.temperature for score in scores] == [1.0, 0.01]
+    assert scores[0].returns != scores[1].returns
+
+
 def test_the_last_seed_counts_too():
     with pytest.raises(ValueError, match="seeds must be between"):
         evaluate(CARTPOLE, 2, first_seed=FIRST_TRAINING_SEED - 1)
@@ -144,6 +155,11 @@ def test_a_score_sums_its_games_up():
     [
         ({}, "4 games, greedy actions, seeds 5 to 8"),
         ({"greedy": False, "first_seed": 0}, "4 games, sampled actions, seeds 0 to 3"),
+        (
+            {"greedy": False, "temperature": 0.5, "first_seed": 0},
+            "4 games, sampled actions (temperature 0.5), seeds 0 to 3",
+        ),
+        ({"temperature": 0.5}, "4 games, greedy actions, seeds 5 to 8"),
         ({"env": "ALE/Pong-v5"}, "classic protocol, 4 games, greedy actions, seeds 5 to 8"),
         ({"env": "ALE/Pong-v5", "protocol": "sticky"}, "sticky protocol, 4 games, greedy actions, seeds 5 to 8"),
     ],

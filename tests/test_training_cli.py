@@ -114,6 +114,13 @@ def test_evaluate_can_draw_its_actions(checkpoint, capsys):
     assert told["greedy"] is False
 
 
+def test_evaluate_can_draw_its_actions_at_another_temperature(checkpoint, capsys):
+    cli.main(["evaluate", str(checkpoint), "--episodes", "3", "--actions", "sampled", "--sampling-temperature", "3"])
+    score = evaluate(toy.balancer().at_temperature(3.0), 3, greedy=False)
+    line = f"{score.mean:.2f} ± {score.std:.2f} on CartPole-v1 (3 games, sampled actions (temperature 3), seeds 0 to 2)"
+    assert capsys.readouterr().out == f"{checkpoint}: {line}\n"
+
+
 def test_evaluate_plays_as_the_agents_entry_says_unless_it_is_told_otherwise(empty_zoo, checkpoint, capsys):
     keep(toy.run_of(checkpoint, toy.balancer()), "drawn", summary=None, command="by hand", episodes=3, greedy=False)
     told = []
@@ -156,6 +163,17 @@ def test_keep_puts_a_run_into_the_zoo(empty_zoo, checkpoint, capsys):
     cli.main(["keep", str(checkpoint), "--name", "cartpole", "--episodes", "3"])
     assert "cartpole: 500.00 ± 0.00, kept in" in capsys.readouterr().out
     assert zoo.entries()["cartpole"].command == command_of("cartpole", toy.balancer().recipe)
+
+
+def test_keep_can_give_a_run_and_its_snapshots_another_temperature(empty_zoo, checkpoint):
+    toy.run_of(checkpoint, toy.balancer())
+    save_agent(checkpoint / "snapshots" / "5", toy.balancer())
+    keeping = ["keep", str(checkpoint), "--name", "cool", "--episodes", "3", "--actions", "sampled"]
+    cli.main([*keeping, "--sampling-temperature", "0.5"])
+    entry = zoo.entries()["cool"]
+    assert {place.recipe.sampling_temperature for place in (entry, entry.open(), entry.open(5))} == {0.5}
+    assert entry.score == evaluate(toy.balancer().at_temperature(0.5), 3, greedy=False)
+    assert "--sampling-temperature 0.5" in entry.command
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -405,6 +423,8 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "train cartpole --out balancer/recipe.json": "recipe.json",
         "keep empty --name cartpole": "empty is no checkpoint",
         "keep balancer --name snake": "balancer has no log.jsonl",
+        "keep balancer --name snake --sampling-temperature 0": "sampling_temperature: Input should be greater",
+        f"keep {zoo.entry.WEIGHTS / 'pong'} --name mine --sampling-temperature 0.5": "belongs to the zoo: copy it",
     }.items():
         with pytest.raises(SystemExit) as caught:
             cli.main(shlex.split(argv))

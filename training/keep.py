@@ -10,13 +10,21 @@ from pathlib import Path
 from statistics import fmean
 
 from a3c_core.agent import Agent
-from a3c_core.checkpoint import AVERAGE, SNAPSHOTS, CheckpointError, count_parameters, load_agent
+from a3c_core.checkpoint import (
+    AVERAGE,
+    RECIPE,
+    SNAPSHOTS,
+    CheckpointError,
+    count_parameters,
+    load_agent,
+    save_recipe,
+)
 from a3c_core.envs import Protocol, protocols_of
 from a3c_core.evaluation import evaluate
 from training.evaluations import BEST
 from training.log import LOG, read_log, rewind
 from training.schedule import saved_run
-from zoo.entry import NAME, ZooEntry, entries, hashes, home_to_keep, write_entry
+from zoo.entry import NAME, ZooEntry, entries, hashes, home_to_keep, in_zoo, write_entry
 from zoo.loading import load
 
 CHOOSING_SEED = 500_000_000
@@ -153,6 +161,20 @@ def keep(
     rewind(place, entry.score.steps)
     write_entry(entry)
     return entry
+
+
+def set_sampling_temperature(run: Path, temperature: float) -> None:
+    """Writes a `sampling_temperature` into every recipe of a run: its own, and those of its snapshots and its average.
+
+    It has no part in training, which goes on from them as before. Raises CheckpointError where the run is broken or
+    belongs to the zoo, ValueError for a temperature that no recipe can have.
+    """
+    if in_zoo(run):
+        raise CheckpointError(f"{run} belongs to the zoo: copy it, and give the copy another temperature.")
+    for path in sorted(run.rglob(RECIPE)):
+        saved = saved_run(path.parent)
+        recipe = dataclasses.replace(saved.recipe, sampling_temperature=temperature)
+        save_recipe(path.parent, saved._replace(recipe=recipe))
 
 
 def mean_scores(agent: Agent, episodes: int, *, greedy: bool, first_seed: int) -> dict[Protocol, float]:

@@ -156,6 +156,11 @@ def homes() -> list[Home]:
     return [Home(ENTRIES, WEIGHTS), *([Home(Path(own, "entries"), Path(own, "weights"))] if own else [])]
 
 
+def in_zoo(directory: Path) -> bool:
+    """Whether a directory is a checkpoint of the zoo, whose record names the hashes of its files."""
+    return any(directory.resolve().is_relative_to(home.weights.resolve()) for home in homes())
+
+
 def home_to_keep() -> Home:
     """Where new agents go: A3C_ZOO, else the zoo of a checkout. Raises ValueError where there is neither."""
     if not (IN_CHECKOUT or os.environ.get(OWN)):

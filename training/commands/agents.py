@@ -16,7 +16,7 @@ import zoo
 from a3c_core.envs import Protocol, is_atari, register_module
 from a3c_core.evaluation import Score, evaluate
 from training.commands.options import RUNS, Actions, Import
-from training.keep import average_of, better_weights, keep
+from training.keep import average_of, better_weights, keep, set_sampling_temperature
 from training.schedule import command_of, saved_run
 from training.widen import widen_run
 from zoo.entry import write_entry
@@ -31,6 +31,7 @@ def evaluate_command(
     first_seed: int = 0,
     protocol: Protocol = "classic",
     actions: zoo.Actions = "recorded",
+    sampling_temperature: float | None = None,
     average: bool = False,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
     import_: Import = None,
@@ -43,6 +44,7 @@ def evaluate_command(
         first_seed: seed of the first game; the others follow.
         protocol: rules for Atari games: classic, or sticky, which repeats the previous action with probability 0.25.
         actions: greedy, sampled from the policy, or recorded: as the agent's entry in the zoo says.
+        sampling_temperature: sample at another temperature than its recipe's; below 1 makes likely actions likelier.
         average: score the averaged weights of a run that was trained with an average_decay.
         as_json: print JSON, with every game's return.
         import_: a module of your own to import first; it registers environments or encoders.
@@ -51,9 +53,12 @@ def evaluate_command(
         register_module(import_)
     if average:
         agent = str(average_of(Path(agent)))
+    loaded = zoo.load(agent)
+    if sampling_temperature is not None:
+        loaded = loaded.at_temperature(sampling_temperature)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         score = evaluate(
-            zoo.load(agent),
+            loaded,
             episodes,
             greedy=zoo.is_greedy(agent, actions),
             protocol=protocol,
@@ -78,6 +83,7 @@ def score_record(agent: str, score: Score) -> dict[str, object]:
         "best": score.best,
         "protocol": score.protocol,
         "greedy": score.greedy,
+        "temperature": score.temperature,
         "first_seed": score.first_seed,
         "episodes": len(score.returns),
         "steps": score.steps,
@@ -95,6 +101,7 @@ def keep_command(
     command: str = "",
     episodes: int | None = None,
     actions: Actions = "greedy",
+    sampling_temperature: float | None = None,
     average: bool = False,
     force: bool = False,
     import_: Import = None,
@@ -109,12 +116,16 @@ def keep_command(
         command: the command that trained it; by default it is worked out from the run's recipe, or repeats its phases.
         episodes: how many games to score it over; by default 1000, for Atari 100 under each protocol.
         actions: score it with greedy actions or with actions sampled from the policy; its entry records which.
+        sampling_temperature: change the run's recipe to this temperature first; choose it with `evaluate`, by games of
+            other seeds than the score's.
         average: keep the run's averaged weights if they score better than its last ones.
         force: replace an agent that scores better.
         import_: a module of your own to import first; it registers environments or encoders.
     """
     if import_:
         register_module(import_)
+    if sampling_temperature is not None:
+        set_sampling_temperature(run, sampling_temperature)
     whole = saved_run(run).recipe
     if not command and "--schedule" in (command := command_of(name, whole)):
         command = f"python -m training repeat {name}"  # shorter than its phases

@@ -24,7 +24,7 @@ from training.engine import Cluster, Compression
 from training.log import words
 from training.run import train
 from training.schedule import on_cpu, parts_of, saved_run
-from zoo.entry import homes
+from zoo.entry import in_zoo
 from zoo.program import program
 
 
@@ -150,7 +150,7 @@ def run_training(
 ) -> None:
     """Trains with a progress bar. Ctrl-C ends early and keeps what was learnt."""
     spaces_of(recipe.phase(0))  # raises where the environment, or a package that it needs, is not there
-    if resume and any(directory.resolve().is_relative_to(home.weights.resolve()) for home in homes()):
+    if resume and in_zoo(directory):
         raise ValueError(f"{directory} belongs to the zoo, and training would change it: copy it, and resume the copy")
     print(f"training {recipe.env} in {directory}, the encoder in {encoder_name(recipe)}", flush=True)
     if resume and (directory / RECIPE).exists() and not (directory / RESUME).exists():

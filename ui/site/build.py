@@ -116,8 +116,10 @@ def described(entry: zoo.ZooEntry, agents: list[str]) -> dict[str, Any]:
 
 def playable(entry: zoo.ZooEntry, out: Path, games: list[dict[str, Any]]) -> dict[str, Any] | None:
     """What a browser needs to play an agent's game itself, its weights written to files; None for networks that are
-    more than linear layers with tanh between them, and for actions that are drawn."""
-    plain = entry.recipe.encoder == "vector" and entry.recipe.core == "none" and not entry.recipe.layer_norm
+    more than linear layers with tanh between them, and for policies with a temperature or whose actions are drawn."""
+    recipe = entry.recipe
+    plain = recipe.encoder == "vector" and recipe.core == "none" and not recipe.layer_norm
+    plain = plain and recipe.sampling_temperature == 1.0
     if not (plain and entry.score.greedy and all(map(is_linear, entry.open().model.state_dict()))):
         return None
     recorded_first = next(game["files"][0] for game in games if game["agent"] == entry.name)
