@@ -140,7 +140,7 @@ RECIPES: dict[str, Recipe] = {
     "breakout": BREAKOUT,
     "breakout_sticky": replace(BREAKOUT, schedule=BREAKOUT_STICKY),
     "space_invaders": SPACE_INVADERS,
-    "space_invaders_sticky": replace(SPACE_INVADERS, schedule=SPACE_INVADERS_STICKY),
+    "space_invaders_sticky": replace(SPACE_INVADERS, schedule=SPACE_INVADERS_STICKY, sampling_temperature=0.35),
     "bipedal_walker": Recipe(
         env="BipedalWalker-v3", steps=5_000_000, **PASSES | {"learning_rate": 3e-4, "entropy_cost": 0.0}
     ),
