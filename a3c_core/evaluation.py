@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from a3c_core.agent import Agent
 from a3c_core.envs import FIRST_TRAINING_SEED, Protocol, is_atari, make_scoring_envs
-from a3c_core.recipe import Recipe
+from a3c_core.recipe import Recipe, Temperature
 
 
 def environment_value(value: float, recipe: Recipe, *, unit: float = 1.0) -> float:
@@ -48,7 +48,7 @@ class Score:
     """Game i was reset with seed first_seed + i. Training never uses these seeds."""
     returns: Annotated[tuple[Return, ...], Field(min_length=1)]
     """Each game's return."""
-    temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    temperature: Temperature = 1.0
     """Temperature of the policy that actions were drawn from; see `Recipe.sampling_temperature`."""
     distinct: Annotated[int, Field(ge=1)] | None = None
     """How many of the games differ from all others in their actions; None for scores from before it was counted."""

@@ -16,6 +16,7 @@ Positive = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Temperature = Annotated[float, Field(ge=0.01, le=100)]
 FIXED_IN_A_RUN = frozenset(
     {
         "env", "full_action_space", "layer_norm", "core", "core_size", "head_layers", "initial_std",
@@ -162,7 +163,7 @@ class Recipe:
     """Phases of the run: what changes after how many steps. `steps` ends the run in the last phase; before that it is
     only where the learning rate of the phase reaches 0."""
 
-    sampling_temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    sampling_temperature: Temperature = 1.0
     """Temperature of the policy where an agent plays with sampled actions, in scores and on the page: probabilities are
     raised to the power of 1 / temperature, then normalised. Below 1 likely actions become more likely. Training always
     samples at 1."""

@@ -118,9 +118,9 @@ def playable(entry: zoo.ZooEntry, out: Path, games: list[dict[str, Any]]) -> dic
     """What a browser needs to play an agent's game itself, its weights written to files; None for networks that are
     more than linear layers with tanh between them, and for policies with a temperature or whose actions are drawn."""
     recipe = entry.recipe
-    plain = recipe.encoder == "vector" and recipe.core == "none" and not recipe.layer_norm
-    plain = plain and recipe.sampling_temperature == 1.0
-    if not (plain and entry.score.greedy and all(map(is_linear, entry.open().model.state_dict()))):
+    kind = (recipe.encoder, recipe.core, recipe.layer_norm, recipe.sampling_temperature)
+    plain = kind == ("vector", "none", False, 1.0) and all(map(is_linear, entry.open().model.state_dict()))
+    if not (plain and entry.score.greedy):
         return None
     recorded_first = next(game["files"][0] for game in games if game["agent"] == entry.name)
     data = gzip.decompress((out / GAMES / recorded_first).read_bytes())
