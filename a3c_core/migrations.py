@@ -5,6 +5,7 @@ RECIPE_FIELDS, with the value that means what every run had before there was the
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 SCHEMA_VERSION = 5
@@ -48,14 +49,6 @@ def _from_2(record: dict[str, Any]) -> dict[str, Any]:
     return with_recipe_fields(with_recipes(record, _with_handover), RECIPE_FIELDS[3])
 
 
-def _from_3(record: dict[str, Any]) -> dict[str, Any]:
-    return with_recipe_fields(record, RECIPE_FIELDS[4])
-
-
-def _from_4(record: dict[str, Any]) -> dict[str, Any]:
-    return with_recipe_fields(record, RECIPE_FIELDS[5])
-
-
 def _with_handover(recipe: dict[str, Any]) -> dict[str, Any]:
     """The recipe with `handover` in place of `lock_free`, in the changes of its schedule too."""
     ways = {True: "lock-free", False: "lock"}
@@ -71,15 +64,6 @@ def _with_handover(recipe: dict[str, Any]) -> dict[str, Any]:
             for phase in schedule
         ]
     return changed
-
-
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    1: _from_1,
-    2: _from_2,
-    3: _from_3,
-    4: _from_4,
-}
-"""What makes a record of a version one of the next."""
 
 
 def with_recipe_fields(record: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
@@ -98,3 +82,12 @@ def with_recipes(record: dict[str, Any], change: Callable[[dict[str, Any]], dict
             with_recipes(segment, change) if isinstance(segment, dict) else segment for segment in segments
         ]
     return changed
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: _from_1,
+    2: _from_2,
+    3: partial(with_recipe_fields, added=RECIPE_FIELDS[4]),
+    4: partial(with_recipe_fields, added=RECIPE_FIELDS[5]),
+}
+"""What makes a record of a version one of the next."""
