@@ -414,6 +414,7 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "evaluate broken": "recipe.json is not valid JSON",
         "evaluate balancer --episodes 0": "episodes must be at least 1",
         "evaluate balancer --protocol sticky": "CartPole-v1 knows the classic protocol only",
+        "evaluate balancer --sampling-temperature 0.5": "add --actions sampled",
         "evaluate balancer --first-seed 1000000000": "seeds must be between 0 and 999999999",
         "train cartpole --resume nowhere": "nowhere is no checkpoint",
         "train cartpole --resume balancer --head-layers 8": "A resumed run keeps its network",

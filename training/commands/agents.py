@@ -54,13 +54,16 @@ def evaluate_command(
     if average:
         agent = str(average_of(Path(agent)))
     loaded = zoo.load(agent)
+    greedy = zoo.is_greedy(agent, actions)
     if sampling_temperature is not None:
+        if greedy:
+            raise ValueError("a sampling temperature changes nothing in greedy actions: add --actions sampled")
         loaded = loaded.at_temperature(sampling_temperature)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         score = evaluate(
             loaded,
             episodes,
-            greedy=zoo.is_greedy(agent, actions),
+            greedy=greedy,
             protocol=protocol,
             first_seed=first_seed,
             progress=lambda finished: bar.update(finished - bar.n),
