@@ -60,8 +60,8 @@ def draw_until(moments, condition):
 
 
 def all_actors_end():
-    """Whether no actor's process is left in the end. Ray gives each 5 s between SIGTERM and SIGKILL."""
-    return wait_until(lambda: not actors("Worker") and not actors("Server"), 30.0)
+    """Whether no actor's process is left 5 s after Ray's own 5 s between SIGTERM and SIGKILL."""
+    return wait_until(lambda: not actors("Worker") and not actors("Server"), 10.0)
 
 
 def weights_of(directory, *, to, start="local", end="local"):
