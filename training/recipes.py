@@ -81,7 +81,7 @@ PONG_STICKY = (
 )
 """What follows where Pong has been learnt without sticky actions. The return ends with each point, so the agent needn't
 win it soon. The rate falls from 2.5e-4, and again from 2.3e-4 to 0. At twice the stickiness a shot in the last moment
-fails more often, so the agent learns to be in place earlier. The rate of the last phase falls from 1.6e-4 to 0."""
+fails more often, which is a reason to be in place earlier. The rate of the last phase falls from 1.6e-4 to 0."""
 
 BREAKOUT = Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY)
 
