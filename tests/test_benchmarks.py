@@ -8,10 +8,12 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import zoo
 from benchmarks import __main__ as program
-from benchmarks import load, pong, score_by_hours, speed, time_to_solve
+from benchmarks import load, pong, pong_points, score_by_hours, speed, time_to_solve
 from benchmarks.opening import Asked, all_opened, by_another
 from benchmarks.page_tables import page_weight, picture_after
 from benchmarks.page_weight import opening
@@ -144,3 +146,26 @@ def test_the_score_by_hours_is_that_of_the_last_line_before(tmp_path, capsys):
     ]
     with pytest.raises(SystemExit, match="'mine' names no training: say NAME=DIRECTORY"):
         score_by_hours.main(("mine",))
+
+
+def test_the_ball_and_the_paddle_are_found_where_pong_draws_them():
+    agent = zoo.load("pong")
+    (track,) = pong_points.play(agent, 1, "classic", 0)
+    assert track.reward.sum() == 21.0
+    hits, missed = pong_points.arrivals(track)
+    assert len(missed) == 0
+    assert len(hits) >= 21  # no point is won without a hit
+    far, near = np.nanmedian(pong_points.distances(track, hits), axis=0)[[0, -1]]
+    assert near <= 5  # half a paddle and half a ball
+    assert far > near
+
+
+def test_a_lost_point_has_the_ball_where_it_was_last_seen():
+    column = np.array([60, 64, 66, 64, 60, 62, 68, np.nan, np.nan, 40])
+    reward = np.where(np.arange(10) == 8, -1.0, 0.0)
+    track = pong_points.Track(column, np.arange(10.0), np.full(10, 3.0), reward)
+    hits, missed = pong_points.arrivals(track)
+    assert hits.tolist() == [2]
+    assert missed.tolist() == [6]
+    late = track._replace(**{name: np.r_[np.full(8, np.nan), getattr(track, name)] for name in track._fields})
+    assert pong_points.distances(late, np.array([14]))[0, -1] == 3.0  # the ball is in row 6, the paddle in row 3

@@ -80,8 +80,8 @@ PONG_STICKY = (
     ),
 )
 """What follows where Pong has been learnt without sticky actions. The return ends with each point, so the agent needn't
-win it soon. The rate falls from 2.5e-4, and again from 2.3e-4 to 0. At twice the stickiness a shot in the last moment
-fails more often, which is a reason to be in place earlier. The rate of the last phase falls from 1.6e-4 to 0."""
+win it soon. The rate falls from 2.5e-4, and again from 2.3e-4 to 0. The phase at twice the stickiness and the last one
+together gain half a point. The rate of the last phase falls from 1.6e-4 to 0."""
 
 BREAKOUT = Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY)
 
