@@ -104,6 +104,8 @@ class Stepped(NamedTuple):
 
     game: np.ndarray
     """Which games, int64 [games]."""
+    obs: np.ndarray
+    """What the agent saw before the step, [games, *observation]."""
     reward: np.ndarray
     """Float [games]."""
     truncated: np.ndarray
@@ -141,7 +143,8 @@ def evaluate(
         while (counts := game < episodes).any():
             memory = memory and tuple(part[counts[places]] for part in memory)
             places = np.flatnonzero(counts)
-            policy, _, memory = agent.policy_and_value(obs[places], memory, fresh[places])
+            seen = obs[places]
+            policy, _, memory = agent.policy_and_value(seen, memory, fresh[places])
             chosen = policy.act(greedy=greedy, generators=[generators[place] for place in places])[0].numpy()
             action = np.repeat(chosen[:1], count, axis=0)  # any that is allowed, where the game does not count
             action[places] = chosen
@@ -149,7 +152,7 @@ def evaluate(
             returns[game[places]] += reward[places]
             for place in places:
                 actions[game[place]].update(action[place].tobytes())
-            watch(Stepped(game[places], reward[places], truncated[places]))
+            watch(Stepped(game[places], seen, reward[places], truncated[places]))
             fresh = terminated | truncated
             if fresh.any():  # the next games take the places; in the end there are places whose games don't count
                 finished += int(fresh[places].sum())

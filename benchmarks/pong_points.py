@@ -10,7 +10,6 @@ them, and a paddle 8.
 
 import sys
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,8 @@ from tyro.conf import Positional
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import load_agent
-from a3c_core.envs import Protocol, make_scoring_envs
+from a3c_core.envs import Protocol
+from a3c_core.evaluation import Stepped, evaluate
 from benchmarks.text import table
 
 BEFORE = (8, 4, 3, 2, 1, 0)
@@ -65,17 +65,12 @@ def positions(screen: np.ndarray) -> tuple[float, float, float]:
 def play(agent: Agent, games: int, protocol: Protocol, first_seed: int) -> list[Track]:
     """Plays greedy games with the seeds first_seed and following."""
     steps: list[list[tuple[float, float, float, float]]] = [[] for _ in range(games)]
-    playing, memory, fresh = np.ones(games, dtype=bool), None, np.ones(games, dtype=bool)
-    with closing(make_scoring_envs(agent.recipe, games, protocol)) as envs:
-        obs, _ = envs.reset(seed=list(range(first_seed, first_seed + games)))
-        while playing.any():
-            policy, _, memory = agent.policy_and_value(obs, memory, fresh)
-            screens = obs[:, -1]
-            obs, reward, terminated, truncated, _ = envs.step(policy.act(greedy=True)[0].numpy())
-            for game in np.flatnonzero(playing):
-                steps[game].append((*positions(screens[game]), reward[game]))
-            fresh = terminated | truncated
-            playing &= ~fresh
+
+    def watch(stepped: Stepped) -> None:
+        for game, obs, reward in zip(stepped.game, stepped.obs, stepped.reward, strict=True):
+            steps[game].append((*positions(obs[-1]), reward))
+
+    evaluate(agent, games, protocol=protocol, first_seed=first_seed, watch=watch)
     return [Track(*np.array(game).T) for game in steps]
 
 
