@@ -151,7 +151,7 @@ def test_a_link_opens_the_page_and_its_chapters(page):
     expect(page.locator(".lesson figure.code")).to_have_count(len(PIECES))
     page.get_by_role("navigation", name="Chapters").get_by_role("link", name="Workers that do not wait").click()
     expect(page.get_by_role("heading", name="Workers that do not wait")).to_be_in_viewport()
-    expect(page).to_have_url(re.compile(r"\?tab=how#asynchrony$"))  # once the server has answered what the address names
+    expect(page).to_have_url(re.compile(r"\?tab=how#asynchrony$"))  # once the server has answered
     with leaving(page):
         page.reload()
     expect(page.get_by_role("heading", name="Workers that do not wait")).to_be_in_viewport()
