@@ -14,7 +14,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -205,15 +205,17 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     write_atomically(path, lambda part: part.write_bytes(data))
 
 
-def load_tensors(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
+def load_tensors(path: Path, expected: dict[str, Tensor], *, optional: Set[str] = frozenset()) -> dict[str, Tensor]:
     """The tensors of a safetensors file, which must have exactly the names, shapes and types of `expected`.
 
-    Only bfloat16 may stand for float32. The header is checked before any tensor is read. Raises CheckpointError.
+    Those in `optional` may be missing. Only bfloat16 may stand for float32. The header is checked before any tensor is
+    read. Raises CheckpointError.
     """
     refuse_special(path)
     try:
         with safe_open(path, framework="pt") as file:
             names = set(file.keys())
+            expected = {name: tensor for name, tensor in expected.items() if name in names or name not in optional}
             for what, wrong in (("lacks", expected.keys() - names), ("has an unknown", names - expected.keys())):
                 if wrong:
                     raise CheckpointError(

@@ -20,7 +20,7 @@ Temperature = Annotated[float, Field(ge=0.01, le=100)]
 FIXED_IN_A_RUN = frozenset(
     {
         "env", "full_action_space", "layer_norm", "core", "core_size", "head_layers", "initial_std",
-        "optimizer", "share_statistics", "normalize_observations", "normalize_rewards", "average_decay", "schedule",
+        "optimizer", "share_statistics", "normalize_observations", "normalize_rewards", "schedule",
         "sampling_temperature",
     }
 )  # fmt: skip
@@ -149,7 +149,8 @@ class Recipe:
     epsilon: Positive = 1e-5
     """The optimizer's small constant against division by zero."""
     average_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Keep an average of the shared weights, which decays by this factor with each update (Polyak averaging)."""
+    """Keep an average of the shared weights, which decays by this factor with each update (Polyak averaging). A phase
+    can begin it or change its factor, and from then on it goes on to the end of the run."""
     max_gradient_norm: Positive | None = 0.5
     """Longer gradients (global 2-norm) are scaled down to this length; none leaves them as they are."""
     share_statistics: bool = True
@@ -240,6 +241,8 @@ def _changed(recipe: Recipe, phase: Phase) -> Recipe:
             raise ValueError(f"{where} changes {name[:100]!r}, which stays the same in a run")
         if name == "encoder" and value not in (recipe.encoder, WIDER.get(recipe.encoder)):
             raise ValueError(f"{where} changes the encoder to {str(value)[:100]!r}: only a3c can become a3c_wide")
+        if name == "average_decay" and value is None and recipe.average_decay is not None:
+            raise ValueError(f"{where} ends the average of the weights, which goes on once it has begun")
         if name == "workers" and not recipe.share_statistics and value != recipe.workers:
             raise ValueError(f"{where} changes the workers, each of which has an optimizer of its own")
     try:

@@ -149,6 +149,7 @@ def test_shipped_recipes_name_an_environment_that_is_there(name):
         ({}, {"colour": 1}, "changes 'colour'"),
         ({}, {"encoder": "a3c"}, "only a3c can become a3c_wide"),
         ({"encoder": "a3c_wide"}, {"encoder": "a3c"}, "only a3c can become a3c_wide"),
+        ({"average_decay": 0.9}, {"average_decay": None}, "ends the average of the weights"),
         ({"share_statistics": False}, {"workers": 3}, "an optimizer of its own"),
         ({}, {"gamma": 1.5}, "gamma: Input should be less than or equal to 1"),
         ({}, {"vtrace": 1}, "vtrace: Input should be a valid boolean"),

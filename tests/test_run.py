@@ -21,6 +21,7 @@ from torch.nn.utils import parameters_to_vector
 
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import (
+    AVERAGE,
     MODEL,
     RECIPE,
     RESUME,
@@ -273,6 +274,17 @@ def test_a_phase_can_widen_the_network(tmp_path):
     assert [*train(whole, tmp_path)][-1].steps == 64
     assert load_agent(tmp_path).recipe == replace(short, encoder="a3c_wide", steps=64)
     assert load_file(tmp_path / RESUME)["optimizer.0.step"].item() == 2
+
+
+def test_a_phase_can_begin_the_average_of_the_weights(tmp_path):
+    whole = toy.recipe(schedule=(Phase(at=200, changes={"average_decay": 1 - 1e-9}),))
+    [*train(whole, tmp_path, make=toy.make_cue, stop_at=200)]
+    assert not (tmp_path / AVERAGE).exists()
+    begins = load_file(tmp_path / RESUME)["theta"]
+    [*train(whole, tmp_path, make=toy.make_cue, resume=True)]
+    ends = load_file(tmp_path / RESUME)
+    assert (ends["average"] - begins).abs().max() < 1e-6 < 1e-3 < (ends["theta"] - begins).abs().max()
+    assert saved_in(tmp_path / AVERAGE) == (whole, 400, 1)
 
 
 def test_weights_of_another_network_do_not_go_on(tmp_path):

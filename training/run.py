@@ -327,11 +327,12 @@ class _Run:
             **state,
         }
         try:
-            saved = load_tensors(path, like)
+            saved = load_tensors(path, like, optional={"average"})
         except CheckpointError as error:
             raise CheckpointError(f"{error} A resumed run keeps its network and its optimizer.") from None
         if not saved["theta"].isfinite().all():
             raise CheckpointError(f"{path} holds weights that are not numbers: train again with a lower learning rate.")
+        saved.setdefault("average", saved["theta"])  # for a phase that begins the average
         with torch.no_grad():
             for name, tensor in state.items():
                 tensor.copy_(saved[name])
