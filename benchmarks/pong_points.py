@@ -38,6 +38,9 @@ PADDLE_COLUMNS = slice(74, 76)
 RIGHT = 62
 """A ball that turns back beyond this column was hit by the agent."""
 
+FAST = 1.5
+"""A ball that leaves at more than this multiple of the speed at which it came was hit by a paddle that fired."""
+
 
 class Track(NamedTuple):
     """One game, step by step."""
@@ -92,13 +95,24 @@ def distances(track: Track, steps: np.ndarray) -> np.ndarray:
     return np.abs(track.paddle[steps[:, None] - np.array(BEFORE)] - track.row[steps, None])
 
 
-def points_row(tracks: list[Track]) -> tuple[str, str, str]:
-    """How many of the points were lost, and the mean steps of one that was won, and of one that was lost."""
+def speed_ratios(track: Track, hits: np.ndarray) -> np.ndarray:
+    """Columns per step of the ball after each hit, as a multiple of those before it; float, NaN where it isn't seen."""
+    hits = hits[(hits >= 3) & (hits < len(track.column) - 3)]
+    after = track.column[hits + 1] - track.column[hits + 3]
+    return after / (track.column[hits - 1] - track.column[hits - 3])
+
+
+def points_row(tracks: list[Track], hits: Iterable[np.ndarray]) -> tuple[str, str, str, str]:
+    """How many of the points were lost, the mean steps of one that was won and of one that was lost, and the share of
+    fast hits."""
     ends = [np.flatnonzero(track.reward) for track in tracks]
     steps = np.concatenate([np.diff(end, prepend=-1) for end in ends])
     lost = np.concatenate([track.reward[end] < 0 for track, end in zip(tracks, ends, strict=True)])
     won, gone = (f"{steps[which].mean():.0f}" if which.any() else "" for which in (~lost, lost))
-    return f"{lost.sum()} of {len(lost)} ({lost.mean():.1%})", won, gone
+    ratios = np.concatenate([speed_ratios(track, steps) for track, steps in zip(tracks, hits, strict=True)])
+    ratios = ratios[~np.isnan(ratios)]
+    fast = f"{(ratios > FAST).mean():.0%}" if len(ratios) else ""
+    return f"{lost.sum()} of {len(lost)} ({lost.mean():.1%})", won, gone, fast
 
 
 def paddle_row(tracks: list[Track], arrived: Iterable[np.ndarray]) -> tuple[int | str, ...]:
@@ -126,10 +140,10 @@ def main(
             sys.exit(f"error: {path} plays {agent.recipe.env}, not Pong")
         tracks = play(agent, games, protocol, first_seed)
         hits, missed = zip(*map(arrivals, tracks), strict=True)
-        points.append((path, *points_row(tracks)))
+        points.append((path, *points_row(tracks, hits)))
         paddles += [(path, "hit", *paddle_row(tracks, hits)), (path, "missed", *paddle_row(tracks, missed))]
     print(f"{protocol} protocol, {games} games, greedy actions, from seed {first_seed}\n")
-    print(table(("agent", "points lost", "steps of a point won", "of a point lost"), points))
+    print(table(("agent", "points lost", "steps of a point won", "of a point lost", "fast hits"), points))
     print("\nRows between the paddle and where the ball arrives, the median, by steps before that:\n")
     print(table(("agent", "the ball is", "times", *map(str, BEFORE)), paddles))
 

@@ -167,5 +167,6 @@ def test_a_lost_point_has_the_ball_where_it_was_last_seen():
     hits, missed = pong_points.arrivals(track)
     assert hits.tolist() == [2]
     assert missed.tolist() == [6]
+    assert pong_points.speed_ratios(track, hits).tolist() == []  # fewer than three steps before it
     late = track._replace(**{name: np.r_[np.full(8, np.nan), getattr(track, name)] for name in track._fields})
     assert pong_points.distances(late, np.array([14]))[0, -1] == 3.0  # the ball is in row 6, the paddle in row 3

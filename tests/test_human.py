@@ -23,6 +23,8 @@ from starlette.testclient import TestClient
 
 import ui.play.sessions
 import zoo
+from a3c_core.atari import AtariGames
+from benchmarks.pong_points import positions
 from playback.episode import PlaybackStep, playback_steps
 from tests.browsing import PATIENCE, needs_chromium, visit
 from tests.processes import wait_until
@@ -206,6 +208,22 @@ def test_a_game_without_an_agent_is_played_for_its_own_sake(client, monkeypatch)
 def test_every_control_is_one_that_its_game_knows():
     for env, controls in CONTROLS.items():
         assert set(controls.buttons) <= set(ACTIONS[env]) & set(WORDS)
+
+
+def test_pongs_ball_flies_twice_as_fast_where_the_paddle_fires():
+    agent, actions = zoo.load("pong"), ACTIONS["ALE/Pong-v5"]
+    pairs = [(actions.index(word), actions.index(f"{word}, fire")) for word in ("up", "down")] + [(0, 1)]
+    with closing(AtariGames("ALE/Pong-v5", 2, sticky=0.0, full_action_space=False, threads=1)) as games:
+        obs, _ = games.reset(seed=[0, 0])
+        columns = []
+        for _ in range(70):
+            chosen, _ = agent.act(obs[0])
+            obs, *_ = games.step(np.array(next(pair for pair in pairs if chosen in pair)))  # one of them always fires
+            columns.append([positions(screen[-1])[0] for screen in obs])
+    without, fired = np.array(columns).T
+    hit = np.nanargmax(without)
+    np.testing.assert_array_equal(without[:hit], fired[:hit])  # before the hit it makes no difference
+    assert np.diff(fired[-5:]).mean() / np.diff(without[-5:]).mean() == pytest.approx(2.0, abs=0.3)
 
 
 class Stream:

@@ -28,9 +28,9 @@ CONTROLS: dict[str, Controls] = {
         ("left", "fire", "right"),
     ),
     "ALE/Pong-v5": Controls(
-        "The up and down arrow keys move your paddle.",
-        "Yours is the green one on the right.",
-        ("up", "down"),
+        "The up and down arrow keys move your paddle, space fires.",
+        "Yours is the green one on the right. Fire as it hits the ball: the ball flies twice as fast.",
+        ("up", "fire", "down"),
     ),
     "ALE/SpaceInvaders-v5": Controls(
         "The left and right arrow keys move the cannon, space fires.",
