@@ -78,10 +78,21 @@ PONG_STICKY = (
         at=14_700_000,
         changes={"sticky_actions": 0.25, "gamma": 0.9998, "steps": 17_000_000, "learning_rate": 1.2e-3},
     ),
+    Phase(
+        at=17_000_000,
+        changes={"sticky_actions": 0.5, "gamma": 0.999, "average_decay": 0.9999}
+        | {"steps": 23_650_000, "learning_rate": 8.18e-4},
+        fresh_optimizer=True,
+    ),
+    Phase(
+        at=18_050_000,
+        changes={"sticky_actions": 0.25, "gamma": 0.9995, "steps": 19_350_000, "learning_rate": 2.44e-3},
+    ),
 )
 """What follows where Pong has been learnt without sticky actions. The return ends with each point, so the agent needn't
-win it soon. The rate falls from 2.5e-4, and again from 2.3e-4 to 0. The phase at twice the stickiness and the last one
-together gain half a point. The rate of the last phase falls from 1.6e-4 to 0."""
+win it soon. The rate falls from 2.5e-4, and again from 2.3e-4 to 0. Twice a phase at twice the stickiness follows, and
+one that ends at a rate of 0: they gain half a point, and a quarter. The rates of these four begin at 2.3e-4, 1.6e-4,
+2.3e-4 and 1.6e-4."""
 
 BREAKOUT = Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY)
 
