@@ -91,8 +91,8 @@ PONG_STICKY = (
 )
 """What follows where Pong has been learnt without sticky actions. The return ends with each point, so the agent needn't
 win it soon. The rate falls from 2.5e-4, and again from 2.3e-4 to 0. Twice a phase at twice the stickiness follows, and
-one that ends at a rate of 0: they gain half a point, and a quarter. The rates of these four begin at 2.3e-4, 1.6e-4,
-2.3e-4 and 1.6e-4."""
+one that ends at a rate of 0: the first two gain half a point, the others perhaps a quarter. The rates of these four
+begin at 2.3e-4, 1.6e-4, 2.3e-4 and 1.6e-4."""
 
 BREAKOUT = Recipe(env="ALE/Breakout-v5", **ATARI | FRAME_PASSES | STICKY)
 
