@@ -110,6 +110,8 @@ class Stepped(NamedTuple):
     """Float [games]."""
     truncated: np.ndarray
     """Which of them were cut off, bool [games]."""
+    lives: np.ndarray
+    """How many lives are left after it, int [games]; 0 in games without lives. No meaning where truncated."""
 
 
 def evaluate(
@@ -148,11 +150,12 @@ def evaluate(
             chosen = policy.act(greedy=greedy, generators=[generators[place] for place in places])[0].numpy()
             action = np.repeat(chosen[:1], count, axis=0)  # any that is allowed, where the game does not count
             action[places] = chosen
-            obs, reward, terminated, truncated, _ = envs.step(action)
+            obs, reward, terminated, truncated, info = envs.step(action)
             returns[game[places]] += reward[places]
             for place in places:
                 actions[game[place]].update(action[place].tobytes())
-            watch(Stepped(game[places], seen, reward[places], truncated[places]))
+            lives = np.where(terminated, 0, info.get("lives", 0))  # the info is of the next game where one has ended
+            watch(Stepped(game[places], seen, reward[places], truncated[places], lives[places]))
             fresh = terminated | truncated
             if fresh.any():  # the next games take the places; in the end there are places whose games don't count
                 finished += int(fresh[places].sum())

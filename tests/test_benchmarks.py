@@ -13,7 +13,7 @@ import pytest
 
 import zoo
 from benchmarks import __main__ as program
-from benchmarks import load, pong, pong_points, score_by_hours, speed, time_to_solve
+from benchmarks import lives_lost, load, pong, pong_points, score_by_hours, speed, time_to_solve
 from benchmarks.opening import Asked, all_opened, by_another
 from benchmarks.page_tables import page_weight, picture_after
 from benchmarks.page_weight import opening
@@ -158,6 +158,16 @@ def test_the_ball_and_the_paddle_are_found_where_pong_draws_them():
     far, near = np.nanmedian(pong_points.distances(track, hits), axis=0)[[0, -1]]
     assert near <= 6  # half a paddle and half a ball
     assert far > near
+
+
+def test_each_life_is_lost_at_the_points_of_its_game():
+    agent = zoo.load("breakout")  # which loses its lives soon where actions are sticky
+    score, found = lives_lost.play(agent, 1, "sticky", 0)
+    assert found.lost.sum() == 5
+    assert found.lost[-1]  # the game ends with its last life
+    assert found.points[-1] == score.returns[0]
+    rows = lives_lost.rows(lives_lost.Lives(np.array([0.0, 5, 35, 36]), np.array([False, True, True, False])), 36)
+    assert rows == [("0 to 35", 3, 2, "2"), ("36 to 71", 1, 0, "")]
 
 
 def test_a_lost_point_has_the_ball_where_it_was_last_seen():
