@@ -30,9 +30,7 @@ class Lives(NamedTuple):
     """Whether a life was lost in it, bool [steps]."""
 
 
-def play(
-    agent: Agent, games: int, protocol: Protocol, first_seed: int = 800_000, *, greedy: bool = False
-) -> tuple[Score, Lives]:
+def play(agent: Agent, games: int, protocol: Protocol, first_seed: int, *, greedy: bool) -> tuple[Score, Lives]:
     """Plays games with the seeds first_seed and following."""
     returns = np.zeros(games)
     lives = np.zeros(games, dtype=int)
