@@ -253,7 +253,10 @@ def _changed(recipe: Recipe, phase: Phase) -> Recipe:
 
 def mistakes(error: ValidationError, whole: str = "") -> str:
     """What is wrong with which fields, on one line; `whole` stands where no single field is to blame."""
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or whole}: {each['msg']}" for each in error.errors())
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc'])) or whole}: {each['msg'].removeprefix('Value error, ')}"
+        for each in error.errors()
+    )
 
 
 def meaning(field: str) -> str:

@@ -404,6 +404,7 @@ def test_mistakes_end_in_one_sentence(checkpoint, tmp_path, monkeypatch):
         "train tetris": f"unknown recipe 'tetris': choose one of {', '.join(RECIPES)}",
         "train cartpole --gamma 1.5": "gamma: Input should be less than or equal to 1",
         "train pong --no-normalize-advantages --gamma 1.5": "gamma: Input should be less than or equal to 1",
+        "train cartpole --passes 2": "recipe: more than one pass over a rollout needs a clip_ratio",
         "train pong --pixel-shift 1": "pixel_shift: Input should be less than or equal to 0",
         "train pong --encoder resnet --out new": "unknown encoder 'resnet': choose one of vector, a3c",
         "train --env Nothing-v0": "unknown environment 'Nothing-v0'",
@@ -494,7 +495,15 @@ def test_ctrl_c_ends_any_command_in_a_sentence(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "options", ["--evaluate-every 5 pong", "--stop-at 5 pong", "pong --help", "--env ALE/Pong-v5 --help"]
+    "options",
+    [
+        "--evaluate-every 5 pong",
+        "--stop-at 5 pong",
+        "pong --help",
+        "--env ALE/Pong-v5 --help",
+        "pong --passes 2",
+        "pong --core lstm --minibatches 32",
+    ],
 )
 def test_what_a_training_begins_with_is_found_beside_any_option(options):
     assert base_recipe(options.split()) == RECIPES["pong"]

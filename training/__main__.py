@@ -37,7 +37,7 @@ def main(argv: list[str]) -> None:
             commands, prog=program("training"), description=__doc__, args=argv, config=CONFIG, registry=SCHEDULES
         )
     except ValidationError as error:
-        raise SystemExit(f"error: {mistakes(error)}") from None
+        raise SystemExit(f"error: {mistakes(error, 'recipe')}") from None
     except (ValueError, OSError, ImportError, WorkerDied) as error:
         raise SystemExit(f"error: {error}") from None
     except KeyboardInterrupt:

@@ -67,6 +67,10 @@ class Rent(NamedTuple):
     """cancel a job by its id, with all machines of its training, and bring its run home."""
 
 
+ALLOWS_ALL = Recipe(env="", clip_ratio=0.1, envs_per_worker=4096)
+"""With this recipe each option alone is valid. The command checks the recipe that all options make."""
+
+
 class Base(NamedTuple):
     """The options of `train_command` and `submit_command`, for a first look at which recipe they begin with."""
 
@@ -91,7 +95,7 @@ def base_recipe(argv: list[str]) -> Recipe:
 
     Raises ValueError where the options name none of them.
     """
-    nothing = Base(Recipe(env=""))
+    nothing = Base(ALLOWS_ALL)
     given, _ = tyro.cli(
         Base, args=argv, default=nothing, add_help=False, return_unknown_args=True, config=CONFIG, registry=SCHEDULES
     )
