@@ -251,7 +251,7 @@ def _changed(recipe: Recipe, phase: Phase) -> Recipe:
         raise ValueError(f"{where} is not what it should be: {mistakes(error, 'recipe')}") from None
 
 
-def mistakes(error: ValidationError, whole: str = "") -> str:
+def mistakes(error: ValidationError, whole: str) -> str:
     """What is wrong with which fields, on one line; `whole` stands where no single field is to blame."""
     return "; ".join(
         f"{'.'.join(map(str, each['loc'])) or whole}: {each['msg'].removeprefix('Value error, ')}"
