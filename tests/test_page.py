@@ -411,11 +411,12 @@ def test_on_a_phone_nothing_sticks_out(page, tab):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-@pytest.mark.parametrize(("theme", "rules"), [("light", {}), ("dark", {"runOnly": ["color-contrast"]})])
-def test_everybody_can_use_each_tab(app, browser, theme, rules):
-    """By axe's rules: contrast, names for all that can be pressed, roles, headings, what screen readers need. A theme
-    changes nothing but colours."""
-    with visit(browser, app, f"?agent=cartpole&__theme={theme}") as page:
+@pytest.mark.parametrize("theme", ["light", "dark", "forced"])
+def test_everybody_can_use_each_tab(app, browser, theme):
+    """By axe's rules: contrast, names for all that can be pressed, roles, headings, what screen readers need."""
+    forced = theme == "forced"
+    with visit(browser, app, f"?agent=cartpole&__theme={'light' if forced else theme}") as page:
+        page.emulate_media(forced_colors="active" if forced else "none")
         shown(page)
         for tab in page.get_by_role("tab").all():
             tab.click()
@@ -424,8 +425,12 @@ def test_everybody_can_use_each_tab(app, browser, theme, rules):
                 page.locator(".lesson section").first.wait_for()
             page.evaluate("document.querySelectorAll('.more > button:not(.open)').forEach((each) => each.click())")
             expect(page.locator(".more > button:not(.open):visible")).to_have_count(0)
-            found = Axe().run(page, options=rules | {"resultTypes": ["violations"]})
-            assert "color-contrast" in [rule["id"] for rule in found.response["passes"]], tab.inner_text()
+            # axe reads the colours that the system has replaced
+            found = Axe().run(page, options={"rules": {"color-contrast": {"enabled": not forced}}})
+            contrasts = [
+                node for rule in found.response["passes"] if rule["id"] == "color-contrast" for node in rule["nodes"]
+            ]
+            assert forced or len(contrasts) > 15, tab.inner_text()
             assert not found.violations_count, f"{tab.inner_text()}: {found.generate_report()}"
 
 

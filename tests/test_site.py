@@ -280,15 +280,15 @@ def test_a_game_that_was_not_recorded_is_told(browser, site):
 @pytest.mark.parametrize(
     "query", ["index.html?agent=cartpole", "play.html", "zoo.html", "zoo-cartpole.html", "how.html"]
 )
-@pytest.mark.parametrize(("scheme", "rules"), [("light", ["wcag2a", "wcag2aa"]), ("dark", ["color-contrast"])])
-def test_pages_are_legible_and_fit_a_phone(browser, site, query, scheme, rules):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_legible_and_fit_a_phone(browser, site, query, scheme):
     with visit(browser, site) as page:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.set_viewport_size({"width": 390, "height": 844})
         page.goto(site.url + query)
         page.locator("main :is(canvas[data-step], .human .go, .replay, .timeline button)").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        found = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]})
         assert found.violations_count == 0, found.generate_report()
 
 
