@@ -209,7 +209,7 @@ def _atari_game(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> 
 
 ATARI = EnvFactory(
     training=lambda recipe, count: _atari(
-        recipe, count, sticky=recipe.sticky_actions, threads=max(1, _cores() // recipe.workers)
+        recipe, count, sticky=recipe.sticky_actions[0], threads=max(1, _cores() // recipe.workers)
     ),
     scoring=lambda recipe, count, protocol: _atari(recipe, count, sticky=STICKY_ACTIONS[protocol], threads=_cores()),
     single=_atari_game,

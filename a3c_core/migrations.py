@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 RECIPE_FIELDS: dict[int, dict[str, Any]] = {
     2: {
@@ -23,6 +23,7 @@ RECIPE_FIELDS: dict[int, dict[str, Any]] = {
     3: {"vtrace": False, "handover": "lock-free"},
     4: {"reward_ends_return": False},
     5: {"sampling_temperature": 1.0},
+    6: {"stall_ends_return": None},
 }
 """The recipe's fields by the schema version that introduced them, each with what older recipes meant."""
 
@@ -46,29 +47,50 @@ def _from_1(record: dict[str, Any]) -> dict[str, Any]:
 
 def _from_2(record: dict[str, Any]) -> dict[str, Any]:
     """Version 2 knew two ways to hand gradients over, lock_free or not."""
-    return with_recipe_fields(with_recipes(record, _with_handover), RECIPE_FIELDS[3])
+    return with_recipe_fields(with_values(record, _with_handover), RECIPE_FIELDS[3])
 
 
-def _with_handover(recipe: dict[str, Any]) -> dict[str, Any]:
-    """The recipe with `handover` in place of `lock_free`, in the changes of its schedule too."""
+def _with_handover(values: dict[str, Any]) -> dict[str, Any]:
+    """The recipe's values with `handover` in place of `lock_free`."""
     ways = {True: "lock-free", False: "lock"}
-    changed = dict(recipe)
-    if isinstance(lock_free := recipe.get("lock_free"), bool):
+    changed = dict(values)
+    if isinstance(lock_free := values.get("lock_free"), bool):
         del changed["lock_free"]
         changed["handover"] = ways[lock_free]
-    if isinstance(schedule := recipe.get("schedule"), list):
-        changed["schedule"] = [
-            phase | {"changes": _with_handover(phase["changes"])}
-            if isinstance(phase, dict) and isinstance(phase.get("changes"), dict)
-            else phase
-            for phase in schedule
-        ]
     return changed
+
+
+def _from_5(record: dict[str, Any]) -> dict[str, Any]:
+    """Version 5 knew one probability of sticky actions, which held for all workers."""
+    return with_recipe_fields(with_values(record, _with_sticky_actions_of_each_worker), RECIPE_FIELDS[6])
+
+
+def _with_sticky_actions_of_each_worker(values: dict[str, Any]) -> dict[str, Any]:
+    sticky = values.get("sticky_actions")
+    return values | {"sticky_actions": [sticky]} if isinstance(sticky, int | float) else values
 
 
 def with_recipe_fields(record: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     """The record with the added fields in each recipe that it holds."""
     return with_recipes(record, lambda recipe: added | recipe)
+
+
+def with_values(record: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """The record with the values of each recipe that it holds changed, in its schedule too."""
+
+    def changed(recipe: dict[str, Any]) -> dict[str, Any]:
+        schedule = recipe.get("schedule")
+        if not isinstance(schedule, list):
+            return change(recipe)
+        phases = [
+            phase | {"changes": change(phase["changes"])}
+            if isinstance(phase, dict) and isinstance(phase.get("changes"), dict)
+            else phase
+            for phase in schedule
+        ]
+        return change(recipe) | {"schedule": phases}
+
+    return with_recipes(record, changed)
 
 
 def with_recipes(record: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
@@ -89,5 +111,6 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     2: _from_2,
     3: partial(with_recipe_fields, added=RECIPE_FIELDS[4]),
     4: partial(with_recipe_fields, added=RECIPE_FIELDS[5]),
+    5: _from_5,
 }
 """What makes a record of a version one of the next."""

@@ -55,9 +55,10 @@ class Recipe:
     env: Annotated[str, Field(max_length=100)] = "CartPole-v1"
     """Gymnasium id of the environment: one that Gymnasium or ale-py ships, or one of your own (see
     `a3c_core.envs.register_env`)."""
-    sticky_actions: Fraction = 0.0
+    sticky_actions: Annotated[tuple[Fraction, ...], Field(min_length=1, max_length=256)] = (0.0,)
     """Atari: probability that the emulator repeats the previous action instead of the new one, frame by frame
-    (Machado et al. 2018). This is for training; scores have a protocol of their own."""
+    (Machado et al. 2018). Of several numbers worker `rank` takes number `rank` modulo how many there are, so that the
+    agent learns with and without. This is for training; scores have a protocol of their own."""
     full_action_space: bool = False
     """Atari: offer all 18 actions of the joystick, not only those that the game uses."""
     life_loss_ends_return: bool = False
@@ -66,6 +67,9 @@ class Recipe:
     """The return stops at each reward that isn't 0, as if the episode ended there. For games that are played for
     points, such as Pong: with gamma near 1 the agent maximises its chance to win each point. Otherwise it maximises
     points per step, and takes risks to be quick."""
+    stall_ends_return: Steps | None = None
+    """The return stops after so many steps in a row without a reward, as if the episode ended there; the game goes on.
+    For games where play can go round in circles, such as Breakout, when staying alive is worth something."""
     seed: Annotated[int, Field(ge=0, lt=10**9)] = 0
     """Seeds the first weights, the environments and the sampling of actions."""
     steps: Steps = 500_000
@@ -183,9 +187,10 @@ class Recipe:
         if self.core != "none" and self.minibatches > self.envs_per_worker:
             raise ValueError("a recurrent core learns from whole sequences: choose minibatches <= envs_per_worker")
 
-    def n_steps_of(self, rank: int) -> int:
-        """The rollout length of worker `rank`."""
-        return self.n_steps[rank % len(self.n_steps)]
+    def of_worker(self, rank: int) -> "Recipe":
+        """The recipe as worker `rank` has it: with one number each for the rollout length and the sticky actions."""
+        n_steps, sticky = (values[rank % len(values)] for values in (self.n_steps, self.sticky_actions))
+        return replace(self, n_steps=(n_steps,), sticky_actions=(sticky,))
 
     @property
     def off_policy(self) -> bool:

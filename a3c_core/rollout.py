@@ -50,6 +50,7 @@ class Stepper:
         self._memory = model.initial_memory(envs.num_envs)
         self._returns = np.zeros(envs.num_envs)
         self._moments = RolloutMoments(recipe, envs.num_envs)
+        self._without_reward = np.zeros(envs.num_envs, dtype=np.int64)
 
     @torch.no_grad()
     def rollout(self, model: ActorCritic, n_steps: int) -> Rollout:
@@ -94,12 +95,21 @@ class Stepper:
             stops = stops | self._lives_lost(info)
         if self.recipe.reward_ends_return:
             stops = stops | (reward != 0)
+        if self.recipe.stall_ends_return is not None:
+            stops = stops | self._stalled(done, reward)
         return stops
 
     def _lives_lost(self, info: dict[str, Any]) -> np.ndarray:
         """Bool [B]: where a life was lost in this step and the game went on; a new game has more lives."""
         before, self._lives = self._lives, info.get("lives", self._lives)
         return self._lives < before
+
+    def _stalled(self, done: np.ndarray, reward: np.ndarray) -> np.ndarray:
+        """Bool [B]: where the game goes on and has had no reward for as many steps as the recipe allows."""
+        self._without_reward = np.where(done | (reward != 0), 0, self._without_reward + 1)
+        stalled = self._without_reward == self.recipe.stall_ends_return
+        self._without_reward[stalled] = 0
+        return stalled
 
     def _count(self, reward: np.ndarray, done: np.ndarray) -> None:
         self._moments.add(reward, done)

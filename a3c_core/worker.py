@@ -48,6 +48,7 @@ def work(
     rank: int, recipe: Recipe, spaces: Spaces, shared: Parameters, report: Callable[[Report], object], make: MakeEnvs
 ) -> None:
     """One worker, until the run's steps are done: pull, step, learn, push."""
+    recipe = recipe.of_worker(rank)
     envs = make(recipe, recipe.envs_per_worker)
     model = build_model(recipe, spaces).to(device_of(recipe.device, rank))
     model.encoder.to(encoder_dtype(recipe))
@@ -57,7 +58,7 @@ def work(
 
     while shared.should_continue():
         seen = shared.pull(weights)
-        rollout = stepper.rollout(model, recipe.n_steps_of(rank))
+        rollout = stepper.rollout(model, recipe.n_steps[0])
         steps, returns = rollout.rewards.numel(), stepper.finished
         if recipe.vtrace:
             seen = shared.pull(weights)  # what others have learnt meanwhile is what the targets are corrected for

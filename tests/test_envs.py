@@ -238,7 +238,7 @@ def seen(envs):
 
 
 def test_training_games_stick_as_the_recipe_says_and_scored_ones_as_the_protocol_says():
-    sticky = replace(PONG, sticky_actions=0.25)
+    sticky = replace(PONG, sticky_actions=(0.25,))
     plain, stuck = seen(make_envs(PONG, 1)), seen(make_envs(sticky, 1))
     assert not np.array_equal(plain, stuck)
     for recipe in (PONG, sticky):

@@ -60,7 +60,16 @@ def test_a_lock_becomes_a_handover_wherever_there_is_a_recipe():
     new = {"handover": "lock", "schedule": [{"at": 5, "changes": {"handover": "lock-free", "gamma": 0.9}}]}
     migrated = migrate({"recipe": recipe, "training": recipe, "segments": [{"recipe": recipe}]}, 2)
     for changed in (migrated["recipe"], migrated["training"], migrated["segments"][0]["recipe"]):
-        assert changed == new | {"vtrace": False, "reward_ends_return": False, "sampling_temperature": 1.0}
+        added = {"vtrace": False, "reward_ends_return": False, "sampling_temperature": 1.0, "stall_ends_return": None}
+        assert changed == new | added
+
+
+def test_sticky_actions_become_those_of_each_worker_wherever_there_is_a_recipe():
+    recipe = {"sticky_actions": 0.25, "schedule": [{"at": 5, "changes": {"sticky_actions": 0.0, "gamma": 0.9}}]}
+    new = {"sticky_actions": [0.25], "schedule": [{"at": 5, "changes": {"sticky_actions": [0.0], "gamma": 0.9}}]}
+    migrated = migrate({"recipe": recipe, "training": recipe, "segments": [{"recipe": recipe}]}, 5)
+    for changed in (migrated["recipe"], migrated["training"], migrated["segments"][0]["recipe"]):
+        assert changed == new | {"stall_ends_return": None}
 
 
 @pytest.mark.parametrize("path", ENTRIES, ids=sample)
@@ -77,6 +86,9 @@ def test_an_older_recipe_reads_and_keeps_its_numbers(path):
     recipe = json.loads(json.dumps(asdict(saved_in(path.parent).recipe)))
     if "lock_free" in old:
         assert recipe["handover"] == {True: "lock-free", False: "lock"}[old.pop("lock_free")]
+    for values in (old, *(phase["changes"] for phase in old.get("schedule", ()))):
+        if isinstance(sticky := values.get("sticky_actions"), float):
+            values["sticky_actions"] = [sticky]
     assert {name: recipe[name] for name in old} == old
 
 
@@ -101,7 +113,7 @@ def test_a_run_of_version_1_goes_on_and_its_recipe_tells_all_that_it_went_throug
     assert json.loads((old_run / RECIPE).read_text())["schema_version"] == SCHEMA_VERSION
 
 
-@pytest.mark.parametrize("version", ["schema2", "schema3", "schema4"])
+@pytest.mark.parametrize("version", ["schema2", "schema3", "schema4", "schema5"])
 def test_a_run_of_a_version_with_a_schedule_goes_on(version, tmp_path):
     run = Path(shutil.copytree(SAMPLES / version / "run", tmp_path / "run"))
     before, saved = (run / LOG).read_text(), saved_in(run)

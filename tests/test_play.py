@@ -276,7 +276,7 @@ def test_only_atari_knows_sticky_actions(agent):
 
 
 def test_a_score_is_of_the_protocol_whatever_the_agent_was_trained_with():
-    trained_sticky = INVADERS._replace(recipe=replace(INVADERS.recipe, sticky_actions=0.25, reward_clip=1.0))
+    trained_sticky = INVADERS._replace(recipe=replace(INVADERS.recipe, sticky_actions=(0.25,), reward_clip=1.0))
     expected, game = (play(agent, 4, greedy=False, max_steps=60) for agent in (INVADERS, trained_sticky))
     assert same(game, expected)
 

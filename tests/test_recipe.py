@@ -17,9 +17,10 @@ from training.recipes import RECIPES
 
 UNUSUAL = Recipe(
     env="ALE/Pong-v5",
-    sticky_actions=0.25,
+    sticky_actions=(0.0, 0.25),
     full_action_space=True,
     life_loss_ends_return=True,
+    stall_ends_return=300,
     seed=7,
     steps=1,
     workers=3,
@@ -59,8 +60,10 @@ def test_a_recipe_cannot_be_changed():
     ("field", "value"),
     [
         ("env", "x" * 101),
-        ("sticky_actions", 1.1),
-        ("sticky_actions", -0.1),
+        ("sticky_actions", (1.1,)),
+        ("sticky_actions", (0.0, -0.1)),
+        ("sticky_actions", ()),
+        ("stall_ends_return", 0),
         ("seed", -1),
         ("seed", 10**9),
         ("steps", 0),
@@ -109,9 +112,11 @@ def test_an_unknown_field_is_refused():
         Recipe(gama=0.9)
 
 
-def test_distributed_step_size_deals_the_lengths_out_by_rank():
-    recipe = Recipe(n_steps=(5, 20, 40))
-    assert [recipe.n_steps_of(rank) for rank in range(5)] == [5, 20, 40, 5, 20]
+def test_rollout_lengths_and_sticky_actions_are_dealt_out_by_rank():
+    recipe = Recipe(n_steps=(5, 20, 40), sticky_actions=(0.0, 0.25))
+    own = [recipe.of_worker(rank) for rank in range(5)]
+    assert [each.n_steps for each in own] == [(5,), (20,), (40,), (5,), (20,)]
+    assert [each.sticky_actions for each in own] == [(0.0,), (0.25,), (0.0,), (0.25,), (0.0,)]
 
 
 @pytest.mark.parametrize(("steps", "rate"), [(0, 0.01), (250, 0.0075), (1000, 0.0), (1100, 0.0)])
@@ -172,6 +177,6 @@ def test_each_phase_changes_the_recipe_of_the_one_before():
         ),
     )
     assert [whole.at(steps).gamma for steps in (0, 9, 10, 29, 30, 10**9)] == [0.99, 0.99, 0.5, 0.5, 0.6, 0.6]
-    assert (whole.at(15).encoder, whole.at(15).n_steps_of(1), whole.at(15).schedule) == ("a3c_wide", 8, ())
+    assert (whole.at(15).encoder, whole.at(15).n_steps, whole.at(15).schedule) == ("a3c_wide", (4, 8), ())
     assert [whole.phases_begun(steps) for steps in (9, 15, 30)] == [0, 2, 3]
     assert (whole.last_step, whole.phase(0).steps) == (20, Recipe().steps)

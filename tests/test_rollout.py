@@ -176,6 +176,15 @@ def test_no_value_flows_over_a_reward_where_the_recipe_says_so(life_loss_ends_re
     assert (rollout.discounts[:, 0] == 0).tolist() == [bool(stop) for stop in stops]
 
 
+@pytest.mark.parametrize(("allowed", "stops"), [(2, [2, 5, 7, 9, 11]), (3, [6, 9]), (None, [9])])
+def test_no_value_flows_over_a_stall_where_the_recipe_says_so(allowed, stops):
+    recipe = toy.recipe(stall_ends_return=allowed, reward_shift=8.0)
+    model = build_model(recipe, toy.spaces(box=False))
+    stepper = Stepper(toy.Points((9,), ("terminated",)), recipe, model, seed=0)  # points at steps 3 and 12
+    discounts = torch.cat([stepper.rollout(model, steps).discounts[:, 0] for steps in (4, 9)])
+    assert (1 + torch.nonzero(discounts == 0)[:, 0]).tolist() == stops
+
+
 @pytest.mark.parametrize("life_loss_ends_return", [True, False])
 def test_the_game_goes_on_after_the_loss_of_a_life(life_loss_ends_return):
     stepper, model = lives_and_model(life_loss_ends_return=life_loss_ends_return)

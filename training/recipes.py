@@ -28,7 +28,7 @@ FRAME_PASSES = {
 
 STICKY = {
     "steps": 5_000_000,
-    "sticky_actions": 0.25,
+    "sticky_actions": (0.25,),
     "life_loss_ends_return": True,
     "encoder": "residual",
     "average_decay": 0.999,
@@ -61,7 +61,7 @@ PONG_STICKY = (
     Phase(
         at=PONG.steps,
         changes=FRAME_PASSES
-        | {"sticky_actions": 0.25, "reward_ends_return": True, "gamma": 0.997}
+        | {"sticky_actions": (0.25,), "reward_ends_return": True, "gamma": 0.997}
         | {"steps": 7_200_000, "learning_rate": 4.5e-4},
     ),
     Phase(
@@ -71,22 +71,22 @@ PONG_STICKY = (
     ),
     Phase(
         at=12_500_000,
-        changes={"sticky_actions": 0.5, "steps": 18_500_000, "learning_rate": 7.09e-4},
+        changes={"sticky_actions": (0.5,), "steps": 18_500_000, "learning_rate": 7.09e-4},
         fresh_optimizer=True,
     ),
     Phase(
         at=14_700_000,
-        changes={"sticky_actions": 0.25, "gamma": 0.9998, "steps": 17_000_000, "learning_rate": 1.2e-3},
+        changes={"sticky_actions": (0.25,), "gamma": 0.9998, "steps": 17_000_000, "learning_rate": 1.2e-3},
     ),
     Phase(
         at=17_000_000,
-        changes={"sticky_actions": 0.5, "gamma": 0.999, "average_decay": 0.9999}
+        changes={"sticky_actions": (0.5,), "gamma": 0.999, "average_decay": 0.9999}
         | {"steps": 23_650_000, "learning_rate": 8.18e-4},
         fresh_optimizer=True,
     ),
     Phase(
         at=18_050_000,
-        changes={"sticky_actions": 0.25, "gamma": 0.9995, "steps": 19_350_000, "learning_rate": 2.44e-3},
+        changes={"sticky_actions": (0.25,), "gamma": 0.9995, "steps": 19_350_000, "learning_rate": 2.44e-3},
     ),
 )
 """What follows where Pong has been learnt without sticky actions. The return ends with each point, so the agent needn't
