@@ -161,7 +161,7 @@ def test_the_ball_and_the_paddle_are_found_where_pong_draws_them():
 
 
 def test_each_life_is_lost_at_the_points_of_its_game():
-    agent = zoo.load("breakout")  # which loses its lives soon where actions are sticky
+    agent = zoo.load("breakout")  # which loses all its lives where actions are sticky
     score, found = lives_lost.play(agent, 1, "sticky", 0, greedy=False)
     assert found.lost.sum() == 5
     assert found.lost[-1]  # the game ends with its last life
