@@ -275,7 +275,7 @@ def test_a_broken_record_is_refused_with_its_file_and_field(balancer, empty_zoo,
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     assert zoo.entries() == {}
     assert str(path) in str(zoo.broken_entries()["balancer"])
-    for ask in (zoo.load, zoo.find):
+    for ask in (zoo.load, zoo.find, zoo.entry_of):
         with pytest.raises(CheckpointError, match=says):
             ask("balancer")
 

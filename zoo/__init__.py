@@ -5,7 +5,7 @@ agent = zoo.load("cartpole")
 """
 
 from zoo.entry import ZooEntry, broken_entries, entries, fetched
-from zoo.loading import Actions, UnknownAgent, find, is_greedy, load, repository
+from zoo.loading import Actions, UnknownAgent, entry_of, find, is_greedy, load, repository
 
 __all__ = [
     "Actions",
@@ -13,6 +13,7 @@ __all__ = [
     "ZooEntry",
     "broken_entries",
     "entries",
+    "entry_of",
     "fetched",
     "find",
     "is_greedy",

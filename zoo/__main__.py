@@ -69,10 +69,7 @@ def info(name: Positional[str], /) -> None:
     Args:
         name: an agent of the zoo.
     """
-    entries = zoo.entries()
-    if name not in entries:
-        raise zoo.UnknownAgent(unknown(name, entries))
-    print(description(entries[name]))
+    print(description(zoo.entry_of(name)))
 
 
 def play_(

@@ -57,6 +57,15 @@ def repository(name: str, namespace: str | None = None) -> str | None:
     return hub.repository_of(name, entry.recipe.env, hub.namespace_of(namespace))
 
 
+def entry_of(name: str) -> ZooEntry:
+    """The record of an agent of the zoo. Raises UnknownAgent where there is none, CheckpointError for a broken one."""
+    _refuse_broken(name)
+    known = entries()
+    if name not in known:
+        raise UnknownAgent(unknown(name, known))
+    return known[name]
+
+
 def find(name: str | Path) -> ZooEntry | None:
     """The record of an agent of the zoo or of a repository on the Hub; None for a directory.
 

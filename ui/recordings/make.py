@@ -15,7 +15,6 @@ from ui.recordings.record import Recorded, record
 from ui.recordings.shelf import INDEX, write_index
 from ui.streaming.agent_catalog import zoo_names
 from ui.streaming.chunks import EpisodeSpec
-from zoo.loading import unknown
 
 
 def make(out: Path, specs: Sequence[EpisodeSpec], *, processes: int) -> list[Recorded]:
@@ -54,10 +53,9 @@ def process_for_each(processes: int) -> ProcessPoolExecutor:
 
 
 def asked_for(agents: Sequence[str]) -> list[str]:
-    """These of the zoo's agents, each once; all where none is named. Raises UnknownAgent."""
+    """These of the zoo's agents, each once; all where none is named. Raises as `zoo.entry_of` does."""
     for name in agents:
-        if name not in zoo.entries():
-            raise zoo.UnknownAgent(unknown(name, zoo.entries()))
+        zoo.entry_of(name)
     return list(dict.fromkeys(agents)) or zoo_names()
 
 
