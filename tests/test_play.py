@@ -1,4 +1,4 @@
-"""A game is a matter of the agent, the seed and how actions are chosen; a score counts each game once."""
+"""The agent, the seed and the choice of actions determine a game; a score counts each game once."""
 
 import json
 from dataclasses import asdict, replace
@@ -9,6 +9,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+import zoo
 from a3c_core.agent import Agent
 from a3c_core.checkpoint import parse
 from a3c_core.envs import FIRST_TRAINING_SEED
@@ -290,10 +291,10 @@ def test_what_the_progress_raises_ends_an_evaluation():
 
 
 def test_each_step_of_a_scored_game_can_be_watched():
-    score, found = stalls("cartpole", 3)
+    score, found = stalls(zoo.load("cartpole"), 3, greedy=True)
     assert score.returns == (500.0,) * 3
     assert found.steps.tolist() == [500] * 3
     assert found.longest.tolist() == [0] * 3
     assert found.cut_off.all()  # CartPole ends after 500 steps
-    _, swinging = stalls("pendulum", 2)
+    _, swinging = stalls(zoo.load("pendulum"), 2, greedy=True)
     assert swinging.steps.tolist() == [200] * 2
