@@ -1,4 +1,4 @@
-"""An Atari game is a matter of its seed, alone or in a batch, and its pictures are of the same game."""
+"""The seed determines an Atari game, alone or in a batch, and its pictures are of the same game."""
 
 import gymnasium as gym
 import numpy as np
