@@ -18,6 +18,7 @@ import zoo
 from a3c_core.agent import Agent
 from a3c_core.envs import Protocol
 from a3c_core.evaluation import Score, Stepped, evaluate
+from training.commands.agents import agent_to_score
 
 
 class Stalls(NamedTuple):
@@ -68,11 +69,9 @@ def main(
         most: steps without a reward that count as a stall; Atari's run at 15 a second.
     """
     try:
-        player, greedy = zoo.load(agent), zoo.is_greedy(agent, actions)
+        player, greedy = agent_to_score(agent, actions, sampling_temperature)
     except ValueError as error:
         sys.exit(f"error: {error}")
-    if sampling_temperature is not None:
-        player = player.at_temperature(sampling_temperature)
     score, found = stalls(player, games, first_seed, protocol, greedy=greedy)
     stalled = np.flatnonzero(found.longest > most)
     print(f"{agent}: {score.mean:.2f}, standard error {score.standard_error:.2f} ({score.conditions})")

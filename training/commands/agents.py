@@ -13,6 +13,7 @@ from tqdm import tqdm
 from tyro.conf import Positional
 
 import zoo
+from a3c_core.agent import Agent
 from a3c_core.envs import Protocol, is_atari, register_module
 from a3c_core.evaluation import Score, evaluate
 from training.commands.options import RUNS, Actions, Import
@@ -53,12 +54,7 @@ def evaluate_command(
         register_module(import_)
     if average:
         agent = str(average_of(Path(agent)))
-    loaded = zoo.load(agent)
-    greedy = zoo.is_greedy(agent, actions)
-    if sampling_temperature is not None:
-        if greedy:
-            raise ValueError("a sampling temperature changes nothing in greedy actions: add --actions sampled")
-        loaded = loaded.at_temperature(sampling_temperature)
+    loaded, greedy = agent_to_score(agent, actions, sampling_temperature)
     with tqdm(total=episodes, unit=" games", disable=not sys.stderr.isatty()) as bar:
         score = evaluate(
             loaded,
@@ -72,6 +68,19 @@ def evaluate_command(
         print(json.dumps(score_record(agent, score)))
     else:
         print(f"{agent}: {score.mean:.2f} ± {score.std:.2f} on {score.env} ({score.conditions})")
+
+
+def agent_to_score(name: str, actions: zoo.Actions, sampling_temperature: float | None) -> tuple[Agent, bool]:
+    """The agent of that name as it shall be scored, and whether its actions are greedy.
+
+    Raises as `zoo.load` does, and ValueError for a temperature of greedy actions.
+    """
+    agent, greedy = zoo.load(name), zoo.is_greedy(name, actions)
+    if sampling_temperature is None:
+        return agent, greedy
+    if greedy:
+        raise ValueError("a sampling temperature changes nothing in greedy actions: add --actions sampled")
+    return agent.at_temperature(sampling_temperature), greedy
 
 
 def score_record(agent: str, score: Score) -> dict[str, object]:
