@@ -174,7 +174,7 @@ def test_an_agent_has_a_page_with_an_address(app: App, page: Page):
     page.locator(".cards a[data-zoo=pong]").click()
     expect(page.locator("#zoo header h2")).to_have_text("pong")
     expect(page.locator("#zoo header h2")).to_be_focused()
-    assert page.url == f"{app.url}?zoo=pong"
+    expect(page).to_have_url(f"{app.url}?zoo=pong")
     for peer in peers_of("ALE/Pong-v5"):
         expect(page.locator(".scale")).to_contain_text(peer.player)
     expect(page.locator(".learning .curve")).to_have_count(4)
