@@ -19,6 +19,10 @@ FRAMES_PER_SECOND = 60
 MAX_FRAMES = 108_000
 """Frames after which a game is cut short: half an hour of play."""
 
+MAX_SCORE = {"breakout": 864}
+"""The highest score there is, by ALE's name of the cartridge. A game ends with it: Breakout's second wall is its last,
+and in ALE the ball would fly on, with nothing to hit, until the lives are lost."""
+
 
 def rom_of(env: str) -> str | None:
     """ALE's name of the cartridge of a game, by its Gymnasium id, as ale-py registers it; None where there is none."""
@@ -27,13 +31,19 @@ def rom_of(env: str) -> str | None:
 
 
 class AtariGames(AtariVectorEnv):
-    """A batch of one game, with SAME_STEP autoreset and the true rewards. The seed determines the game."""
+    """A batch of one game, with SAME_STEP autoreset and the true rewards. The seed determines the game.
+
+    A game ends as in ALE, or at the highest score there is (`MAX_SCORE`).
+    """
 
     def __init__(
         self, env: str, count: int, *, sticky: float, full_action_space: bool, threads: int, **picture: int
     ) -> None:
+        rom = rom_of(env)
+        self._max_score = MAX_SCORE.get(rom, np.inf)
+        self._points = np.zeros(count)
         super().__init__(
-            rom_of(env),
+            rom,
             count,
             num_threads=threads,
             autoreset_mode=AutoresetMode.SAME_STEP,
@@ -48,9 +58,10 @@ class AtariGames(AtariVectorEnv):
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict]:
         """Starts new games, each with its own seed where `seed` is a list with one for every game of the batch."""
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
         if isinstance(seed, list):
-            mask = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
             seed = np.array(seed)[mask]
+        self._points[mask] = 0
         return super().reset(seed=seed, options=options)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -61,8 +72,16 @@ class AtariGames(AtariVectorEnv):
     def recv(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """As Gymnasium has it: info["final_obs"] comes with the mask of the games that ended, which ALE leaves out."""
         obs, reward, terminated, truncated, info = super().recv()
+        over = terminated | truncated
         if "final_obs" in info:
-            info["_final_obs"] = terminated | truncated
+            info["_final_obs"] = over
+        self._points = np.where(over, 0, self._points + reward)
+        won = self._points >= self._max_score
+        if won.any():
+            final = np.where(won[:, None, None, None], obs, info.get("final_obs", obs))
+            obs, started = self.reset(options={"reset_mask": won})
+            terminated = terminated | won
+            info |= started | {"final_obs": final, "_final_obs": over | won}
         return obs, reward, terminated, truncated, info
 
 

@@ -27,7 +27,8 @@ from a3c_core.spaces import UNIT, adapted
 Protocol = Literal["classic", "sticky"]
 """How games are scored. It makes a difference for Atari alone: classic has no sticky actions, sticky repeats an action
 with probability 0.25, frame by frame (Machado et al. 2018). Both begin with up to 30 no-ops, end when the last life is
-lost or after 108,000 frames, and count the true score, whatever the agent was trained with."""
+lost, when nothing is left to win, or after 108,000 frames, and count the true score, whatever the agent was trained
+with."""
 
 STICKY_ACTIONS: dict[Protocol, float] = {"classic": 0.0, "sticky": 0.25}
 

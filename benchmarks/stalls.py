@@ -4,8 +4,7 @@
     python -m benchmarks.stalls runs/breakout/average --actions sampled --games 24 --first-seed 810000
 
 The first command plays the games of the agent's classic score. A ball that flies in a circle, or a ship that hides,
-shows as a long stretch; a game that only the cap of 108,000 frames ended is cut off. A stretch that lasts to the game's
-end may be no fault of the agent: after the 864 points of Breakout's two walls there is nothing left to hit.
+shows as a long stretch; a game that only the cap of 108,000 frames ended is cut off.
 """
 
 import sys
@@ -23,11 +22,10 @@ from training.commands.agents import agent_to_score
 
 
 class Stalls(NamedTuple):
-    """Of each game: its steps, the most in a row without a reward, if these were its last, and if it was cut off."""
+    """Of each game: its steps, the most of them without a reward, and whether it was cut off."""
 
     steps: np.ndarray
     longest: np.ndarray
-    to_the_end: np.ndarray
     cut_off: np.ndarray
 
 
@@ -46,7 +44,7 @@ def stalls(
         cut_off[game] |= stepped.truncated
 
     score = evaluate(agent, games, greedy=greedy, protocol=protocol, first_seed=first_seed, watch=watch)
-    return score, Stalls(steps, longest, since == longest, cut_off)
+    return score, Stalls(steps, longest, cut_off)
 
 
 def main(
@@ -79,12 +77,9 @@ def main(
     print(f"{agent}: {score.mean:.2f}, standard error {score.standard_error:.2f} ({score.conditions})")
     print(f"steps: median {np.median(found.steps):.0f}, most {found.steps.max():,}")
     print(f"the longest stretch without a reward: median {np.median(found.longest):.0f} steps")
-    to_the_end = found.to_the_end[stalled].sum()
-    print(f"games with a stretch of more than {most:,} steps: {len(stalled)}, {to_the_end} of them to the game's end")
-    print(f"games cut off: {found.cut_off.sum()}")
+    print(f"games with a stretch of more than {most:,} steps: {len(stalled)}; cut off: {found.cut_off.sum()}")
     for game in stalled[np.argsort(-found.longest[stalled])]:
-        how = ", to its end" if found.to_the_end[game] else ""
-        how += ", cut off" if found.cut_off[game] else ""
+        how = ", cut off" if found.cut_off[game] else ""
         told = f"{found.longest[game]:,} of {found.steps[game]:,} steps{how}"
         print(f"  seed {score.first_seed + game}: return {score.returns[game]:,.0f}, {told}")
 

@@ -187,6 +187,44 @@ def test_a_game_that_is_shown_keeps_no_picture_but_the_last():
         assert len(single._pictures) == 1
 
 
+FIRST_BRICK = 59
+"""The step of seed 0 in which these actions win the first point; seed 1 goes on without one."""
+
+
+def test_a_game_ends_with_the_highest_score_and_the_others_of_its_batch_go_on(monkeypatch):
+    actions = np.repeat(random_actions(BREAKOUT, FIRST_BRICK + 5), 2, axis=1)
+    obs, *_, lives = told(BREAKOUT, [0, 1], actions)
+    monkeypatch.setattr(atari, "MAX_SCORE", {"breakout": 1})
+    envs = games(BREAKOUT, 2)
+    envs.reset(seed=[0, 1])
+    steps = [envs.step(action) for action in actions]
+    assert np.argwhere([terminated for _, _, terminated, _, _ in steps]).tolist() == [[FIRST_BRICK, 0]]
+    begun, reward, _, _, info = steps[FIRST_BRICK]
+    assert reward.tolist() == [1, 0]
+    assert info["_final_obs"].tolist() == [True, False]
+    np.testing.assert_array_equal(info["final_obs"][0], obs[FIRST_BRICK + 1, 0])
+    assert not np.array_equal(begun[0], info["final_obs"][0])
+    assert info["lives"].tolist() == [5, lives[FIRST_BRICK, 1]]
+    np.testing.assert_array_equal([after[1] for after, *_ in steps], obs[1:, 1])
+
+
+def test_the_pictures_of_a_game_that_ends_with_its_highest_score_are_of_that_game(monkeypatch):
+    def pictures():
+        single = game(BREAKOUT, render_mode="rgb_array_list")
+        single.reset(seed=0)
+        steps = [(single.step(action[0])[2], single.render()) for action in random_actions(BREAKOUT, FIRST_BRICK + 1)]
+        return [terminated for terminated, _ in steps], [picture for _, shown in steps for picture in shown]
+
+    monkeypatch.setattr(atari, "emulators", atari.FreshEmulators())  # no other test gets these
+    ends, going_on = pictures()
+    assert not any(ends)
+    monkeypatch.setattr(atari, "MAX_SCORE", {"breakout": 1})
+    ends, shown = pictures()
+    assert ends == [False] * FIRST_BRICK + [True]
+    assert len(going_on) - len(shown) in (0, 1)
+    np.testing.assert_array_equal(shown, going_on[: len(shown)])
+
+
 def test_half_an_hour_is_the_longest_game():
     assert atari.MAX_FRAMES == 30 * 60 * atari.FRAMES_PER_SECOND
 
