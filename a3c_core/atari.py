@@ -78,7 +78,8 @@ class AtariGames(AtariVectorEnv):
         self._points = np.where(over, 0, self._points + reward)
         won = self._points >= self._max_score
         if won.any():
-            final = np.where(won[:, None, None, None], obs, info.get("final_obs", obs))
+            final = info.get("final_obs", obs).copy()
+            final[won] = obs[won]
             obs, started = self.reset(options={"reset_mask": won})
             terminated = terminated | won
             info |= started | {"final_obs": final, "_final_obs": over | won}
