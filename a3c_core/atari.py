@@ -1,4 +1,4 @@
-"""Atari 2600 games in the Arcade Learning Environment, through its own C++ batches: nothing is preprocessed here.
+"""Atari 2600 games in the Arcade Learning Environment, through its own C++ batches, which preprocess the pictures.
 
 An observation is the last four frames that the agent was shown, uint8 [4, 84, 84], newest last. Each frame is the
 maximum of two consecutive ones of the emulator, grey, scaled down; an action holds for four of the emulator's frames
@@ -30,18 +30,33 @@ def rom_of(env: str) -> str | None:
     return spec.kwargs["game"] if spec and spec.entry_point == "ale_py.env:AtariEnv" else None
 
 
+STALL_ROWS = 2
+"""Rows at the top of an observation where a bar can show the steps since the last reward."""
+
+
 class AtariGames(AtariVectorEnv):
     """A batch of one game, with SAME_STEP autoreset and the true rewards. The seed determines the game.
 
-    A game ends as in ALE, or at the highest score there is (`MAX_SCORE`).
+    A game ends as in ALE, or at the highest score there is (`MAX_SCORE`). Where `stall` is a number of steps, a white
+    bar shows how many of them have passed since the last reward (`Recipe.stall_earns_nothing`).
     """
 
     def __init__(
-        self, env: str, count: int, *, sticky: float, full_action_space: bool, threads: int, **picture: int
+        self,
+        env: str,
+        count: int,
+        *,
+        sticky: float,
+        full_action_space: bool,
+        threads: int,
+        stall: int | None = None,
+        **picture: int,
     ) -> None:
         rom = rom_of(env)
         self._max_score = MAX_SCORE.get(rom, np.inf)
         self._points = np.zeros(count)
+        self._stall = stall
+        self._without_reward = np.zeros(count, dtype=np.int64)
         super().__init__(
             rom,
             count,
@@ -61,8 +76,10 @@ class AtariGames(AtariVectorEnv):
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
         if isinstance(seed, list):
             seed = np.array(seed)[mask]
-        self._points[mask] = 0
-        return super().reset(seed=seed, options=options)
+        self._points[mask] = self._without_reward[mask] = 0
+        obs, info = super().reset(seed=seed, options=options)
+        self._show_stall(obs)
+        return obs, info
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """As Gymnasium has it: sends the actions, and receives what they lead to."""
@@ -73,8 +90,12 @@ class AtariGames(AtariVectorEnv):
         """As Gymnasium has it: info["final_obs"] comes with the mask of the games that ended, which ALE leaves out."""
         obs, reward, terminated, truncated, info = super().recv()
         over = terminated | truncated
+        self._without_reward = np.where(reward != 0, 0, self._without_reward + 1)
         if "final_obs" in info:
             info["_final_obs"] = over
+            self._show_stall(info["final_obs"])
+        self._without_reward[over] = 0
+        self._show_stall(obs)
         self._points = np.where(over, 0, self._points + reward)
         won = self._points >= self._max_score
         if won.any():
@@ -85,6 +106,13 @@ class AtariGames(AtariVectorEnv):
             info |= started | {"final_obs": final, "_final_obs": over | won}
         return obs, reward, terminated, truncated, info
 
+    def _show_stall(self, obs: np.ndarray) -> None:
+        """Draws the bar into all four frames of each observation, uint8 [B, 4, 84, 84]."""
+        if self._stall is not None:
+            width = obs.shape[-1]
+            bar = np.arange(width) * self._stall < self._without_reward[:, None] * width
+            obs[:, :, :STALL_ROWS] = np.where(bar, 255, 0)[:, None, None]
+
 
 class EmulatorSpec(NamedTuple):
     """What is fixed when the emulator of a single game is made."""
@@ -92,6 +120,7 @@ class EmulatorSpec(NamedTuple):
     env: str
     sticky: float
     full_action_space: bool
+    stall: int | None = None
     pictures_every: int | None = None
     """Frames from one coloured picture to the next; None where observations are shown."""
 
@@ -104,6 +133,7 @@ class EmulatorSpec(NamedTuple):
             sticky=self.sticky,
             full_action_space=self.full_action_space,
             threads=1,
+            stall=self.stall,
             **(picture | {"frameskip": self.pictures_every} if self.pictures_every else {}),
         )
 
@@ -137,10 +167,12 @@ class AtariGame(gym.Env):
         "pixel": (4, 7),  # rows and columns: on the screen of a television the 210 x 160 pixels are 4:3
     }
 
-    def __init__(self, env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> None:
+    def __init__(
+        self, env: str, *, sticky: float, full_action_space: bool, render_mode: str | None, stall: int | None = None
+    ) -> None:
         self.render_mode = render_mode
         self._used: list[tuple[EmulatorSpec, AtariGames]] = []
-        spec = EmulatorSpec(env, sticky, full_action_space)
+        spec = EmulatorSpec(env, sticky, full_action_space, stall)
         self._games = self._take(spec)
         self.observation_space, self.action_space = (
             self._games.single_observation_space,
@@ -150,7 +182,7 @@ class AtariGame(gym.Env):
         if render_mode is not None:
             self._frames = 2 if render_mode == "rgb_array_list" else FRAMES_PER_STEP
             self.metadata = self.metadata | {"render_fps": FRAMES_PER_SECOND // self._frames}
-            self._screen = self._take(spec._replace(pictures_every=self._frames))
+            self._screen = self._take(spec._replace(stall=None, pictures_every=self._frames))
         self._pictures: list[np.ndarray] = []
         self._drawing = False
         """Whether the last picture is still being drawn, by the emulator's own thread."""
@@ -213,10 +245,16 @@ class AtariGame(gym.Env):
             emulators.leave(*self._used.pop())
 
 
-def make_game(env: str, *, sticky: float, full_action_space: bool, render_mode: str | None) -> gym.Env:
+def make_game(
+    env: str, *, sticky: float, full_action_space: bool, stall: int | None, render_mode: str | None
+) -> gym.Env:
     """One game; "human" shows it in a window."""
     human = render_mode == "human"
     game = AtariGame(
-        env, sticky=sticky, full_action_space=full_action_space, render_mode="rgb_array" if human else render_mode
+        env,
+        sticky=sticky,
+        full_action_space=full_action_space,
+        stall=stall,
+        render_mode="rgb_array" if human else render_mode,
     )
     return HumanRendering(game) if human else game

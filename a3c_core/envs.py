@@ -198,14 +198,27 @@ def _cores() -> int:
 def _atari(recipe: Recipe, count: int, *, sticky: float, threads: int) -> VectorEnv:
     from a3c_core.atari import AtariGames  # ale-py is optional
 
-    return AtariGames(recipe.env, count, sticky=sticky, full_action_space=recipe.full_action_space, threads=threads)
+    return AtariGames(
+        recipe.env,
+        count,
+        sticky=sticky,
+        full_action_space=recipe.full_action_space,
+        stall=recipe.stall_earns_nothing,
+        threads=threads,
+    )
 
 
 def _atari_game(recipe: Recipe, render_mode: str | None, protocol: Protocol) -> gym.Env:
     from a3c_core.atari import make_game
 
     sticky = STICKY_ACTIONS[protocol]
-    return make_game(recipe.env, sticky=sticky, full_action_space=recipe.full_action_space, render_mode=render_mode)
+    return make_game(
+        recipe.env,
+        sticky=sticky,
+        full_action_space=recipe.full_action_space,
+        stall=recipe.stall_earns_nothing,
+        render_mode=render_mode,
+    )
 
 
 ATARI = EnvFactory(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 RECIPE_FIELDS: dict[int, dict[str, Any]] = {
     2: {
@@ -24,6 +24,7 @@ RECIPE_FIELDS: dict[int, dict[str, Any]] = {
     4: {"reward_ends_return": False},
     5: {"sampling_temperature": 1.0},
     6: {"stall_ends_return": None},
+    7: {"stall_earns_nothing": None},
 }
 """The recipe's fields by the schema version that introduced them, each with what older recipes meant."""
 
@@ -112,5 +113,6 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     3: partial(with_recipe_fields, added=RECIPE_FIELDS[4]),
     4: partial(with_recipe_fields, added=RECIPE_FIELDS[5]),
     5: _from_5,
+    6: partial(with_recipe_fields, added=RECIPE_FIELDS[7]),
 }
 """What makes a record of a version one of the next."""

@@ -70,6 +70,11 @@ class Recipe:
     stall_ends_return: Steps | None = None
     """The return stops after so many steps in a row without a reward, as if the episode ended there; the game goes on.
     For games where play can go round in circles, such as Breakout, when staying alive is worth something."""
+    stall_earns_nothing: Steps | None = None
+    """`reward_shift` is no longer added after so many steps in a row without a reward, until the next one. For the same
+    games: the agent gains nothing by a circle and still has a life to lose. Atari: so that the agent sees what it will
+    earn (Pardo et al. 2018, "Time Limits in Reinforcement Learning"), a white bar in the two top rows of each
+    observation is as long as the part of these steps that has passed, in training and wherever the agent plays."""
     seed: Annotated[int, Field(ge=0, lt=10**9)] = 0
     """Seeds the first weights, the environments and the sampling of actions."""
     steps: Steps = 500_000

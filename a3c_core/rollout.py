@@ -51,6 +51,7 @@ class Stepper:
         self._returns = np.zeros(envs.num_envs)
         self._moments = RolloutMoments(recipe, envs.num_envs)
         self._without_reward = np.zeros(envs.num_envs, dtype=np.int64)
+        """Steps since the latest reward or the beginning of the game."""
 
     @torch.no_grad()
     def rollout(self, model: ActorCritic, n_steps: int) -> Rollout:
@@ -64,15 +65,19 @@ class Stepper:
             log_prob = policy.log_prob(action) if recipe.off_policy else torch.zeros_like(value)
             self._obs, reward, terminated, truncated, info = self.envs.step(action[0].cpu().numpy())
             done = terminated | truncated
-            learner_reward = learner_rewards(reward, recipe, unit)
+            self._without_reward = np.where(reward != 0, 0, self._without_reward + 1)
+            shifted = self._without_reward <= (recipe.stall_earns_nothing or np.inf)
+            learner_reward = learner_rewards(reward, recipe, unit, shifted)
             cut_short = truncated & ~terminated
             if cut_short.any():
                 final = self._value_of(final_observations(self._obs, info), np.zeros_like(self._reset), model)
                 learner_reward += recipe.gamma * cut_short * final.cpu().numpy()
             stops = self._stops(done, reward, info)
+            self._without_reward[done] = 0
             discount = self._tensor(np.where(stops, 0.0, recipe.gamma).astype(np.float32))
             steps.append((obs, reset, action[0], self._tensor(learner_reward), discount, log_prob[0], value[0]))
             self._reset = done.astype(np.float32)
+            self._moments.add(reward, shifted, done)
             self._count(reward, done)
         *parts, values = zip(*steps, strict=True)
         values += (self._value_of(self._obs, self._reset, model),)
@@ -96,7 +101,7 @@ class Stepper:
         if self.recipe.reward_ends_return:
             stops = stops | (reward != 0)
         if self.recipe.stall_ends_return is not None:
-            stops = stops | self._stalled(done, reward)
+            stops = stops | ((reward == 0) & (self._without_reward % self.recipe.stall_ends_return == 0))
         return stops
 
     def _lives_lost(self, info: dict[str, Any]) -> np.ndarray:
@@ -104,15 +109,7 @@ class Stepper:
         before, self._lives = self._lives, info.get("lives", self._lives)
         return self._lives < before
 
-    def _stalled(self, done: np.ndarray, reward: np.ndarray) -> np.ndarray:
-        """Bool [B]: where the game goes on and has had no reward for as many steps as the recipe allows."""
-        self._without_reward = np.where(done | (reward != 0), 0, self._without_reward + 1)
-        stalled = self._without_reward == self.recipe.stall_ends_return
-        self._without_reward[stalled] = 0
-        return stalled
-
     def _count(self, reward: np.ndarray, done: np.ndarray) -> None:
-        self._moments.add(reward, done)
         self._returns += reward
         self.finished += self._returns[done].tolist()
         self._returns[done] = 0.0

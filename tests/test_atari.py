@@ -1,5 +1,7 @@
 """The seed determines an Atari game, alone or in a batch, and its pictures are of the same game."""
 
+import dataclasses
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from a3c_core import atari
 from a3c_core.agent import Agent
 from a3c_core.atari import FRAMES_PER_STEP, AtariGame, AtariGames
 from a3c_core.checkpoint import load_agent, save_agent
+from a3c_core.envs import make_env, make_envs, make_scoring_envs
 from training.defaults import recipe_for
 
 BREAKOUT, INVADERS = "ALE/Breakout-v5", "ALE/SpaceInvaders-v5"
@@ -17,8 +20,8 @@ ALL_GAMES = [env for env in gym.registry if env.startswith("ALE/")]
 STICKY = pytest.mark.parametrize("sticky", [0.0, 0.25], ids=["classic", "sticky"])
 
 
-def games(env, count, *, sticky=0.0, full_action_space=False, **picture):
-    return AtariGames(env, count, sticky=sticky, full_action_space=full_action_space, threads=1, **picture)
+def games(env, count, *, sticky=0.0, full_action_space=False, **options):
+    return AtariGames(env, count, sticky=sticky, full_action_space=full_action_space, threads=1, **options)
 
 
 def game(env, *, sticky=0.0, render_mode=None):
@@ -223,6 +226,52 @@ def test_the_pictures_of_a_game_that_ends_with_its_highest_score_are_of_that_gam
     assert ends == [False] * FIRST_BRICK + [True]
     assert len(going_on) - len(shown) in (0, 1)
     np.testing.assert_array_equal(shown, going_on[: len(shown)])
+
+
+def test_a_bar_shows_the_steps_since_the_last_point_and_leaves_the_rest_of_the_picture_alone():
+    plain, shown = games(BREAKOUT, 2), games(BREAKOUT, 2, stall=42)
+    plain.reset(seed=[0, 1])
+    observations, passed = [shown.reset(seed=[0, 1])[0]], [[0, 0]]
+    ended = 0
+    for action in np.repeat(random_actions(BREAKOUT, 400), 2, axis=1):
+        expected, reward, over, _, told = plain.step(action)
+        obs, *_, info = shown.step(action)
+        np.testing.assert_array_equal(obs[:, :, 2:], expected[:, :, 2:])
+        waited = np.where(reward != 0, 0, np.array(passed[-1]) + 1)
+        for place in np.flatnonzero(over):
+            final = info["final_obs"][place]
+            np.testing.assert_array_equal(final[:, 2:], told["final_obs"][place][:, 2:])
+            assert bar_of(final) == min(2 * waited[place], 84)
+            ended += 1
+        observations.append(obs)
+        passed.append(np.where(over, 0, waited).tolist())
+    assert [[bar_of(each) for each in obs] for obs in observations] == np.minimum(2 * np.array(passed), 84).tolist()
+    assert ended == 2
+    assert np.max(passed) > 42
+
+
+def bar_of(obs):
+    """The length of the bar in an observation, which each of its four frames has in both rows."""
+    length = int(obs[0, 0].astype(bool).sum())
+    np.testing.assert_array_equal(obs[:, :2], np.broadcast_to(np.where(np.arange(84) < length, 255, 0), (4, 2, 84)))
+    return length
+
+
+def test_the_games_of_an_agent_that_learnt_with_the_bar_show_it_wherever_it_plays():
+    recipe = dataclasses.replace(recipe_for(BREAKOUT), stall_earns_nothing=42)
+    single = make_env(recipe, render_mode="rgb_array")
+    single.reset(seed=0)
+    batches = make_envs(recipe, 1), make_scoring_envs(recipe, 1), make_scoring_envs(recipe, 1, "sticky")
+    for envs in batches:
+        envs.reset(seed=0)
+    for step in range(1, 6):
+        seen = [single.step(0)[0], *(envs.step(np.zeros(1, dtype=int))[0][0] for envs in batches)]
+        assert [bar_of(obs) for obs in seen] == [2 * step] * 4
+    plain = game(BREAKOUT, render_mode="rgb_array")
+    plain.reset(seed=0)
+    for _ in range(5):
+        plain.step(0)
+    np.testing.assert_array_equal(single.render(), plain.render())
 
 
 def test_half_an_hour_is_the_longest_game():

@@ -60,8 +60,8 @@ def test_a_lock_becomes_a_handover_wherever_there_is_a_recipe():
     new = {"handover": "lock", "schedule": [{"at": 5, "changes": {"handover": "lock-free", "gamma": 0.9}}]}
     migrated = migrate({"recipe": recipe, "training": recipe, "segments": [{"recipe": recipe}]}, 2)
     for changed in (migrated["recipe"], migrated["training"], migrated["segments"][0]["recipe"]):
-        added = {"vtrace": False, "reward_ends_return": False, "sampling_temperature": 1.0, "stall_ends_return": None}
-        assert changed == new | added
+        added = {"vtrace": False, "reward_ends_return": False, "sampling_temperature": 1.0}
+        assert changed == new | added | {"stall_ends_return": None, "stall_earns_nothing": None}
 
 
 def test_sticky_actions_become_those_of_each_worker_wherever_there_is_a_recipe():
@@ -69,7 +69,7 @@ def test_sticky_actions_become_those_of_each_worker_wherever_there_is_a_recipe()
     new = {"sticky_actions": [0.25], "schedule": [{"at": 5, "changes": {"sticky_actions": [0.0], "gamma": 0.9}}]}
     migrated = migrate({"recipe": recipe, "training": recipe, "segments": [{"recipe": recipe}]}, 5)
     for changed in (migrated["recipe"], migrated["training"], migrated["segments"][0]["recipe"]):
-        assert changed == new | {"stall_ends_return": None}
+        assert changed == new | {"stall_ends_return": None, "stall_earns_nothing": None}
 
 
 @pytest.mark.parametrize("path", ENTRIES, ids=sample)
@@ -113,7 +113,7 @@ def test_a_run_of_version_1_goes_on_and_its_recipe_tells_all_that_it_went_throug
     assert json.loads((old_run / RECIPE).read_text())["schema_version"] == SCHEMA_VERSION
 
 
-@pytest.mark.parametrize("version", ["schema2", "schema3", "schema4", "schema5"])
+@pytest.mark.parametrize("version", ["schema2", "schema3", "schema4", "schema5", "schema6"])
 def test_a_run_of_a_version_with_a_schedule_goes_on(version, tmp_path):
     run = Path(shutil.copytree(SAMPLES / version / "run", tmp_path / "run"))
     before, saved = (run / LOG).read_text(), saved_in(run)

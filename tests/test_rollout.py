@@ -185,6 +185,17 @@ def test_no_value_flows_over_a_stall_where_the_recipe_says_so(allowed, stops):
     assert (1 + torch.nonzero(discounts == 0)[:, 0]).tolist() == stops
 
 
+@pytest.mark.parametrize(("paid", "unpaid"), [(2, {6, 7, 8, 9}), (4, {8, 9}), (None, set())])
+def test_a_stall_earns_nothing_where_the_recipe_says_so(paid, unpaid):
+    recipe = toy.recipe(stall_earns_nothing=paid, reward_shift=8.0, normalize_rewards=True, gamma=0.0)
+    model = build_model(recipe, toy.spaces(box=False))
+    stepper = Stepper(toy.Points((9,), ("terminated",)), recipe, model, seed=0)
+    expected = [0.0 if step in unpaid else 7.0 if step in (3, 12) else 8.0 for step in range(1, 14)]
+    for rewards in (expected[:4], expected[4:]):
+        assert stepper.rollout(model, len(rewards)).rewards[:, 0].tolist() == rewards
+        assert stepper.moments[0].mean.item() == pytest.approx(np.mean(rewards))
+
+
 @pytest.mark.parametrize("life_loss_ends_return", [True, False])
 def test_the_game_goes_on_after_the_loss_of_a_life(life_loss_ends_return):
     stepper, model = lives_and_model(life_loss_ends_return=life_loss_ends_return)

@@ -204,7 +204,7 @@ def test_new_directories_are_numbered(tmp_path, monkeypatch):
         {"max_gradient_norm": None, "reward_clip": None, "adam_betas": (0.8, 0.99)},
         {"encoder": "nature", "layer_norm": True, "pixel_shift": -100.0, "pixel_scale": 0.01},
         {"sticky_actions": (0.0, 0.25), "full_action_space": True, "life_loss_ends_return": True},
-        {"stall_ends_return": 300},
+        {"stall_ends_return": 300, "stall_earns_nothing": 200},
         {"precision": "bfloat16", "device": "cuda", "shared_device": "cuda"},
         {"precision": "float32", "encoder": "vector"},
         {"schedule": ()},
