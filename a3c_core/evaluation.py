@@ -23,9 +23,11 @@ def environment_value(value: float, recipe: Recipe, *, unit: float = 1.0) -> flo
 
         V_environment = V unit / scale - shift / (1 - gamma)
 
-    That is exact where nothing terminates, as in Pendulum; with gamma = 1 the sum has no end, and the shift stays in.
+    That is exact where nothing terminates, as in Pendulum. The shift stays in with gamma = 1, where the sum has no end,
+    and with `stall_earns_nothing`, where the play decides how often it is added.
     """
-    shift = recipe.reward_shift / (1.0 - recipe.gamma) if recipe.gamma < 1.0 else 0.0
+    constant = recipe.gamma < 1.0 and recipe.stall_earns_nothing is None
+    shift = recipe.reward_shift / (1.0 - recipe.gamma) if constant else 0.0
     return value * unit / recipe.reward_scale - shift
 
 

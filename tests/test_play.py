@@ -207,7 +207,8 @@ def test_values_are_told_in_the_environments_units():
     recipe = Recipe(gamma=0.5, reward_shift=8.0, reward_scale=0.125)
     learner = sum((-4.0 + 8.0) * 0.125 * 0.5**k for k in range(60))
     assert environment_value(learner, recipe) == pytest.approx(sum(-4.0 * 0.5**k for k in range(60)))
-    assert environment_value(3.0, Recipe(gamma=1.0, reward_shift=8.0, reward_scale=0.5)) == 6.0
+    for no_constant_sum in ({"gamma": 1.0}, {"stall_earns_nothing": 300}):
+        assert environment_value(3.0, Recipe(reward_shift=8.0, reward_scale=0.5, **no_constant_sum)) == 6.0
 
 
 def test_values_of_normalised_rewards_are_told_in_the_environments_units():
