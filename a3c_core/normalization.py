@@ -105,11 +105,11 @@ class RolloutMoments:
         self._sums: list[np.ndarray] = []
         """These sums after each step of the rollout."""
 
-    def add(self, rewards: np.ndarray, shifted: np.ndarray, done: np.ndarray) -> None:
-        """Takes in the rewards of a step, where they are shifted and where an episode ended, each [B]."""
+    def add(self, scaled: np.ndarray, done: np.ndarray) -> None:
+        """Takes in the scaled rewards of a step and where an episode ended, each [B]."""
         if not self._recipe.normalize_rewards:
             return
-        self._sums.append(self._recipe.gamma * self._discounted + scaled_rewards(rewards, self._recipe, shifted))
+        self._sums.append(self._recipe.gamma * self._discounted + scaled)
         self._discounted = np.where(done, 0.0, self._sums[-1])
 
     def end(self, obs: Tensor) -> list[Moments]:
@@ -120,15 +120,12 @@ class RolloutMoments:
         return observations + returns
 
 
-def scaled_rewards(reward: np.ndarray, recipe: Recipe, shifted: np.ndarray | bool = True) -> np.ndarray:
+def scaled_rewards(reward: np.ndarray, recipe: Recipe, shifted: np.ndarray | bool) -> np.ndarray:
     """Rewards [B] after the recipe's shift, which is added where `shifted` is true, and its scale."""
     return (reward + recipe.reward_shift * shifted) * recipe.reward_scale
 
 
-def learner_rewards(
-    reward: np.ndarray, recipe: Recipe, unit: float = 1.0, shifted: np.ndarray | bool = True
-) -> np.ndarray:
-    """The reward that the learner sees, float32 [B]: shifted where `shifted` is true, scaled, divided by `unit`, and
-    clipped as the recipe says."""
+def learner_rewards(scaled: np.ndarray, recipe: Recipe, unit: float = 1.0) -> np.ndarray:
+    """The reward that the learner sees, float32 [B]: scaled rewards, divided by `unit`, clipped as the recipe says."""
     bound = recipe.reward_clip or (LARGEST_NORMALIZED if recipe.normalize_rewards else np.inf)
-    return (scaled_rewards(reward, recipe, shifted) / unit).clip(-bound, bound).astype(np.float32)
+    return (scaled / unit).clip(-bound, bound).astype(np.float32)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from a3c_core.envs import final_observations
 from a3c_core.model import ActorCritic, Memory
-from a3c_core.normalization import Moments, RolloutMoments, learner_rewards
+from a3c_core.normalization import Moments, RolloutMoments, learner_rewards, scaled_rewards
 from a3c_core.recipe import Recipe
 
 
@@ -67,7 +67,8 @@ class Stepper:
             done = terminated | truncated
             self._without_reward = np.where(reward != 0, 0, self._without_reward + 1)
             shifted = self._without_reward <= (recipe.stall_earns_nothing or np.inf)
-            learner_reward = learner_rewards(reward, recipe, unit, shifted)
+            scaled = scaled_rewards(reward, recipe, shifted)
+            learner_reward = learner_rewards(scaled, recipe, unit)
             cut_short = truncated & ~terminated
             if cut_short.any():
                 final = self._value_of(final_observations(self._obs, info), np.zeros_like(self._reset), model)
@@ -77,7 +78,7 @@ class Stepper:
             discount = self._tensor(np.where(stops, 0.0, recipe.gamma).astype(np.float32))
             steps.append((obs, reset, action[0], self._tensor(learner_reward), discount, log_prob[0], value[0]))
             self._reset = done.astype(np.float32)
-            self._moments.add(reward, shifted, done)
+            self._moments.add(scaled, done)
             self._count(reward, done)
         *parts, values = zip(*steps, strict=True)
         values += (self._value_of(self._obs, self._reset, model),)

@@ -9,7 +9,7 @@ import torch
 from a3c_core.atari import AtariGames
 from a3c_core.envs import make_envs, spaces_of
 from a3c_core.model import build_model
-from a3c_core.normalization import learner_rewards
+from a3c_core.normalization import learner_rewards, scaled_rewards
 from a3c_core.recipe import Recipe
 from a3c_core.rollout import Stepper
 from tests import toy
@@ -134,7 +134,8 @@ def test_returns_of_finished_episodes_are_whole_and_true():
     ],
 )
 def test_the_learner_sees_rewards_shifted_then_scaled_then_clipped(changes, expected):
-    rewards = learner_rewards(np.array([-10.0, 0.0, 3.0]), toy.recipe(**changes))
+    recipe = toy.recipe(**changes)
+    rewards = learner_rewards(scaled_rewards(np.array([-10.0, 0.0, 3.0]), recipe, shifted=True), recipe)
     assert rewards.dtype == np.float32
     assert rewards.tolist() == expected
 
