@@ -41,6 +41,9 @@ RIGHT = 62
 FAST = 1.5
 """A ball that leaves at more than this multiple of the speed at which it came was hit by a paddle that fired."""
 
+SPEEDS = {"up to 3": (0, 3), "3 to 5": (3, 5), "more than 5": (5, np.inf)}
+"""Columns per step at which a ball comes: what the opponent returns keeps the speed at which the agent hit it."""
+
 
 class Track(NamedTuple):
     """One game, step by step."""
@@ -102,6 +105,22 @@ def speed_ratios(track: Track, hits: np.ndarray) -> np.ndarray:
     return after / (track.column[hits - 1] - track.column[hits - 3])
 
 
+def speeds(track: Track, steps: np.ndarray) -> np.ndarray:
+    """Columns per step at which the ball came to each arrival; float, NaN where it isn't seen."""
+    steps = steps[steps >= 3]
+    return (track.column[steps - 1] - track.column[steps - 3]) / 2
+
+
+def missed_row(tracks: list[Track], hits: Iterable[np.ndarray], missed: Iterable[np.ndarray]) -> tuple[str, ...]:
+    """How many of the balls that came at each of `SPEEDS` were missed."""
+    hit, gone = (
+        np.concatenate([speeds(track, steps) for track, steps in zip(tracks, arrived, strict=True)])
+        for arrived in (hits, missed)
+    )
+    counts = [[((low < came) & (came <= high)).sum() for came in (gone, hit)] for low, high in SPEEDS.values()]
+    return tuple(f"{lost} of {lost + kept}" for lost, kept in counts)
+
+
 def points_row(tracks: list[Track], hits: Iterable[np.ndarray]) -> tuple[str, str, str, str]:
     """How many of the points were lost, the mean steps of one that was won and of one that was lost, and the share of
     fast hits."""
@@ -133,7 +152,7 @@ def main(
         protocol: by which rules.
         first_seed: seed of the first game; the next ones follow.
     """
-    points, paddles = [], []
+    points, paddles, lost = [], [], []
     for path in agents:
         agent = load_agent(path)
         if agent.recipe.env != "ALE/Pong-v5":
@@ -142,10 +161,13 @@ def main(
         hits, missed = zip(*map(arrivals, tracks), strict=True)
         points.append((path, *points_row(tracks, hits)))
         paddles += [(path, "hit", *paddle_row(tracks, hits)), (path, "missed", *paddle_row(tracks, missed))]
+        lost.append((path, *missed_row(tracks, hits, missed)))
     print(f"{protocol} protocol, {games} games, greedy actions, from seed {first_seed}\n")
     print(table(("agent", "points lost", "steps of a point won", "of a point lost", "fast hits"), points))
     print("\nRows between the paddle and where the ball arrives, the median, by steps before that:\n")
     print(table(("agent", "the ball is", "times", *map(str, BEFORE)), paddles))
+    print("\nBalls missed, by the columns per step at which they come:\n")
+    print(table(("agent", *SPEEDS), lost))
 
 
 if __name__ == "__main__":

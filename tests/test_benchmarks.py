@@ -180,5 +180,6 @@ def test_a_lost_point_has_the_ball_where_it_was_last_seen():
     assert pong_points.speed_ratios(track, hits).tolist() == []  # fewer than three steps before it
     fired = track._replace(column=np.array([60, 62, 64, 66, 62, 58, 54]))
     assert pong_points.speed_ratios(fired, np.array([3])).tolist() == [2.0]
+    assert pong_points.missed_row([fired], [np.array([3])], [np.array([], dtype=int)]) == ("0 of 1", "0 of 0", "0 of 0")
     late = track._replace(**{name: np.r_[np.full(8, np.nan), getattr(track, name)] for name in track._fields})
     assert pong_points.distances(late, np.array([14]))[0, -1] == 3.0  # the ball is in row 6, the paddle in row 3

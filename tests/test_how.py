@@ -103,7 +103,7 @@ def test_what_the_text_says_of_the_records_holds():
     assert good.entropy[-1] > 0.1
     assert max(bad.returns) > 3 * bad.returns[-1]
     assert bad.entropy[-1] < 0.05
-    assert [name for name in RECIPES if not RECIPES[name].normalize_advantages] == ["pong", "pong_sticky"]
+    assert [name for name in RECIPES if not RECIPES[name].normalize_advantages] == ["pong"]
 
 
 def test_the_trace_is_one_of_two_workers_that_do_not_wait():
