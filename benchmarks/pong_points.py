@@ -1,4 +1,5 @@
-"""How a Pong agent wins and loses its points: how long they take, and where its paddle is while the ball comes.
+"""How a Pong agent wins and loses its points: how long they take, where its paddle is while the ball comes, and how
+fast the balls come that it misses.
 
     python -m benchmarks.pong_points zoo/weights/pong_sticky runs/Pong-v5-seed0-1
 
@@ -98,17 +99,17 @@ def distances(track: Track, steps: np.ndarray) -> np.ndarray:
     return np.abs(track.paddle[steps[:, None] - np.array(BEFORE)] - track.row[steps, None])
 
 
-def speed_ratios(track: Track, hits: np.ndarray) -> np.ndarray:
-    """Columns per step of the ball after each hit, as a multiple of those before it; float, NaN where it isn't seen."""
-    hits = hits[(hits >= 3) & (hits < len(track.column) - 3)]
-    after = track.column[hits + 1] - track.column[hits + 3]
-    return after / (track.column[hits - 1] - track.column[hits - 3])
-
-
 def speeds(track: Track, steps: np.ndarray) -> np.ndarray:
     """Columns per step at which the ball came to each arrival; float, NaN where it isn't seen."""
     steps = steps[steps >= 3]
     return (track.column[steps - 1] - track.column[steps - 3]) / 2
+
+
+def speed_ratios(track: Track, hits: np.ndarray) -> np.ndarray:
+    """Columns per step of the ball after each hit, as a multiple of those before it; float, NaN where it isn't seen."""
+    hits = hits[(hits >= 3) & (hits < len(track.column) - 3)]
+    after = (track.column[hits + 1] - track.column[hits + 3]) / 2
+    return after / speeds(track, hits)
 
 
 def missed_row(tracks: list[Track], hits: Iterable[np.ndarray], missed: Iterable[np.ndarray]) -> tuple[str, ...]:
