@@ -87,9 +87,16 @@ BREAKOUT_STICKY = (
         changes={"envs_per_worker": 16, "entropy_cost": 0.005, "reward_shift": 0.005}
         | {"steps": 11_000_000, "learning_rate": 4.6e-4},
     ),
+    Phase(
+        at=11_000_000,
+        changes={"sticky_actions": (0.0, 0.25), "entropy_cost": 0.002, "reward_shift": 0.01}
+        | {"stall_earns_nothing": 300, "steps": 21_000_000, "learning_rate": 4.2e-4},
+    ),
 )
-"""What follows where Breakout has been learnt: the rate falls once more, from 2.5e-4 to 0, in larger batches. Each step
-is worth 0.005 points, which is a reason to keep the ball in play where the last bricks are rarely hit."""
+"""What follows where Breakout has been learnt: larger batches, less entropy, and rates that fall from 2.5e-4 and from
+2e-4 to 0. Each step is worth points, which is a reason to keep the ball in play where the last bricks are rarely hit.
+Later a step of a stall is worth nothing, and one of two workers learns without sticky actions, where the ball can fly
+in circles."""
 
 SPACE_INVADERS = Recipe(env="ALE/SpaceInvaders-v5", **ATARI | FRAME_PASSES | STICKY)
 
@@ -144,7 +151,7 @@ RECIPES: dict[str, Recipe] = {
     "pong": PONG,
     "pong_sticky": PONG_STICKY,
     "breakout": BREAKOUT,
-    "breakout_sticky": replace(BREAKOUT, schedule=BREAKOUT_STICKY),
+    "breakout_sticky": replace(BREAKOUT, schedule=BREAKOUT_STICKY, sampling_temperature=1.1),
     "space_invaders": SPACE_INVADERS,
     "space_invaders_sticky": replace(SPACE_INVADERS, schedule=SPACE_INVADERS_STICKY, sampling_temperature=0.35),
     "bipedal_walker": Recipe(
