@@ -91,12 +91,15 @@ BREAKOUT_STICKY = (
         at=11_000_000,
         changes={"sticky_actions": (0.0, 0.25), "entropy_cost": 0.002, "reward_shift": 0.01}
         | {"stall_earns_nothing": 300, "steps": 21_000_000, "learning_rate": 4.2e-4},
+        fresh_optimizer=True,
     ),
+    Phase(at=21_000_000, changes={"entropy_cost": 0.005, "steps": 28_000_000, "learning_rate": 8e-4}),
+    Phase(at=28_000_000, changes={"entropy_cost": 0.01, "steps": 40_000_000, "learning_rate": 8.333e-4}),
 )
-"""What follows where Breakout has been learnt: larger batches, less entropy, and rates that fall from 2.5e-4 and from
-2e-4 to 0. Each step is worth points, which is a reason to keep the ball in play where the last bricks are rarely hit.
-Later a step of a stall is worth nothing, and one of two workers learns without sticky actions, where the ball can fly
-in circles."""
+"""What follows where Breakout has been learnt: larger batches, less entropy, and rates that begin at 2.5e-4, 2e-4, 2e-4
+and 2.5e-4 and fall to 0. Each step is worth points, which is a reason to keep the ball in play where the last bricks
+are rarely hit. Later a step of a stall is worth nothing, and one of two workers learns without sticky actions, where
+the ball can fly in circles. The last two phases raise the entropy again, since chance can break a circle."""
 
 SPACE_INVADERS = Recipe(env="ALE/SpaceInvaders-v5", **ATARI | FRAME_PASSES | STICKY)
 
