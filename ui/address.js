@@ -19,7 +19,7 @@ let shown = ""; // the tab that the page has in front; none before it begins
 let returning = /** @type {string[]} */ ([]); // tabs that a return has asked for and that are not in front yet
 let timer = 0;
 let open = (/** @type {string} */ _tab) => {};
-let waits = false; // until the server has been asked what the address names, which stays as it is for so long
+let waits = /** @type {boolean | undefined} */ (undefined); // until the server has been asked what the address names, which stays as it is for so long
 
 /**
  * The tab that an address belongs to.
@@ -151,7 +151,7 @@ addEventListener("popstate", ({ state }) => {
  */
 export function mount({ trigger }) {
   open = (tab) => trigger("tab", { tab });
-  waits = true;
+  waits ??= true; // the answer may be here already: a browser runs what waits for one module in any order
 }
 
 /** The server has answered what the address names, and it may change. */

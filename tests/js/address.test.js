@@ -90,3 +90,8 @@ test("the address stays until the server has been asked what it names", () => {
   assert.deepEqual(logged(arrived), [["replaceState", "tab=retrain&lesson=2"]]);
   assert.deepEqual(logged(() => tell("retrain", { tab: "retrain", lesson: 3 })), [["pushState", "tab=retrain&lesson=3"]]);
 });
+
+test("an answer that comes before the page's tabs counts too", () => {
+  mount({ trigger: () => {} }); // after arrived(), above
+  assert.deepEqual(logged(() => tell("retrain", { tab: "retrain", lesson: 4 })), [["pushState", "tab=retrain&lesson=4"]]);
+});
